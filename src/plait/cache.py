@@ -18,6 +18,9 @@ from plait.errors import MachineError
 from plait.files import MOST_BYTES, Folder
 
 _SUM_BYTES = 32
+_USED = "used.lock"
+_used: dict[Path, int] = {}
+"""By cache, the descriptor of the lock that shows other processes that this one uses it."""
 CACHE_REMEDY = "set PLAIT_CACHE to a folder that you can write to"
 
 
@@ -33,6 +36,37 @@ def cache_root() -> Path:
         what = f"a link to {nearest.readlink()}, where you can use no folder" if link else "no folder"
         raise MachineError(f"using the cache {root}: {nearest} is {what}; {CACHE_REMEDY}")
     return root
+
+
+def used_folder(name: str) -> Path:
+    """Return the folder `name` of the cache, whose files this process needs by their paths; it may not exist yet.
+
+    From then on until this process ends, `plait store prune` leaves such folders alone (see `unless_used`).
+    """
+    root = cache_root()
+    if root not in _used:
+        with contextlib.suppress(OSError):  # there is no cache yet, or it is another user's
+            descriptor = _opened(root / _USED)
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(descriptor, fcntl.LOCK_SH)
+            while _used:  # a test has a cache of its own, a user one
+                os.close(_used.popitem()[1])
+            _used[root] = descriptor
+    return root / name
+
+
+@contextlib.contextmanager
+def unless_used(root: Path) -> Iterator[bool]:
+    """Yield whether no process uses the cache `root` by `used_folder`; those that begin to do so wait for the end."""
+    try:
+        descriptor = _opened(root / _USED)
+    except OSError:  # there is no cache yet, or it is another user's
+        yield True
+        return
+    try:
+        yield _is_free(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _place() -> Path:
@@ -55,7 +89,7 @@ def locked(
     path = (place or cache_root()) / f"{name}.lock"
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        descriptor = _opened(path)
     except OSError as error:
         raise MachineError(f"creating {path}: {error.strerror}{remedy}") from error
     try:
@@ -74,6 +108,10 @@ def locked(
             raise MachineError(f"locking {path}: {error.strerror}{remedy}") from error
         raise
     return descriptor
+
+
+def _opened(lock: Path) -> int:
+    return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def _is_free(descriptor: int, *, at_once: bool = True) -> bool:

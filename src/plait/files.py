@@ -17,7 +17,6 @@ import contextlib
 import errno
 import json
 import os
-import shutil
 import stat
 import weakref
 from collections.abc import Collection, Iterator
@@ -25,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, Self
 
-from plait.whole_files import NEW, whole_file, wrong_name
+from plait.whole_files import NEW, remove_tree, whole_file, wrong_name
 
 MOST_BYTES = 256 << 20
 """The longest text file that plait reads (a plan of 1000 hosts has some 20 MB)."""
@@ -217,11 +216,11 @@ class Folder:
         with self._opened() as here:
             try:
                 if stat.S_ISDIR(self._mode(name)):
-                    shutil.rmtree(name, dir_fd=here)
+                    remove_tree(here, name)
                 else:
                     os.unlink(name, dir_fd=here)
-            except RecursionError as error:
-                raise self._refused(errno.ELOOP, name, "its folders are nested too deeply") from error
+            except OSError as error:
+                raise self._named(error, name) from error
 
     def take(self, source: Path, name: str) -> None:
         """Move the file or folder `source` of the same file system here, as `name`. Raises OSError."""

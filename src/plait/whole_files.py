@@ -1,10 +1,12 @@
-"""Writes a file whole or not at all, in a folder that its caller holds open, for `plait.files`; and judges names."""
+"""Writes files whole or not at all, removes folders, and judges names, for `plait.files`, which holds folders open."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
+import shutil
+import subprocess
 import time
 from collections.abc import Iterator
 from hashlib import blake2s
@@ -87,6 +89,17 @@ def _give_name(folder: int, file: BinaryIO, temporary: str | None, name: str, *,
             raise
         return
     raise OSError(errno.EBUSY, "other processes keep writing this file")
+
+
+def remove_tree(folder: int, name: str) -> None:
+    """Remove the folder `name` in `folder` with its content, following no link. Raise OSError."""
+    try:
+        shutil.rmtree(name, dir_fd=folder)
+    except RecursionError as error:
+        command = ["rm", "-rf", "--", name]  # at any depth
+        place = f"/proc/self/fd/{folder}"
+        if subprocess.run(command, cwd=place, stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            raise OSError(errno.ELOOP, "its folders are nested too deeply", name) from error
 
 
 def wrong_name(name: str) -> str | None:

@@ -2,13 +2,13 @@
 
 Every entry can be made again: trials run again, reports compute again, and kernels, packages and sources need a build
 or a download. Removal is safe while studies run. A study that misses a trial runs it, and a report that misses a row
-computes it. Files that a running guest needs by their path (`needed`) stay while any plait works in this cache.
+computes it. Files that a running guest needs by their path (`needed`) stay while any plait uses this cache.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import errno
 import os
 import re
 import stat
@@ -22,8 +22,6 @@ from plait.files import Folder
 
 _AGE = re.compile(r"([0-9]{1,5}) *(h|d|w)")
 _SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}
-_WORKING = (".work-", ".stage-")
-"""Folders of a running plait begin with these; it holds a lock on them."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,12 @@ def _size_and_time(path: Path) -> tuple[int, float]:
     pending = [path]
     while pending:
         place = pending.pop()
-        status = place.lstat()
+        try:
+            status = place.lstat()
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                continue  # nested too deeply for a path
+            raise
         size, latest = size + status.st_blocks * 512, max(latest, status.st_mtime)
         if stat.S_ISDIR(status.st_mode):
             with os.scandir(place) as inner:
@@ -158,54 +161,25 @@ def to_remove(
     return removed[::-1]
 
 
-def remove(cache: Path, entry: CacheEntry) -> bool:
-    """Remove an entry; return False if that failed, or if another process was faster."""
+def remove(cache: Path, entry: CacheEntry) -> None:
+    """Remove an entry, unless another process was faster. Raise OSError."""
     *above, name = entry.path
-    try:
+    with contextlib.suppress(FileNotFoundError):
         Folder(cache, tuple(above)).remove(name)
-    except OSError:
-        return False
-    return True
 
 
-def without_needed(cache: Path, parts: Sequence[CachePart], *, named: bool) -> tuple[CachePart, ...]:
-    """Return the parts that plait may prune now: without those that a running plait may need by their path.
+def without_needed(parts: Sequence[CachePart], *, used: bool, named: bool) -> tuple[CachePart, ...]:
+    """Return the parts that plait may prune now: if the cache is `used`, without those needed by their paths.
 
     Raise RequestError if the user named one of these.
     """
-    needed = [part.name for part in parts if part.needed]
-    if not needed or not is_in_use(cache):
-        return tuple(parts)
-    if named:
+    needed = [part.name for part in parts if part.needed and used]
+    if needed and named:
         raise RequestError(
             f"pruning {', '.join(needed)}: plait runs on this machine and may need it; wait for its end, or choose "
             "other parts (--part trials)"
         )
-    return tuple(part for part in parts if not part.needed)
-
-
-def is_in_use(cache: Path) -> bool:
-    """Return whether a plait runs that uses this cache: it holds a lock on its working folder, or that of a build."""
-    if _is_locked(cache / "kernels" / ".lock", 0):
-        return True
-    for place in ("trials", "exec"):
-        folder = Folder(cache) / place
-        for name in folder.names():
-            if name.startswith(_WORKING) and _is_locked(folder.path / name, os.O_DIRECTORY):
-                return True
-    return False
-
-
-def _is_locked(path: Path, flags: int) -> bool:
-    with contextlib.suppress(OSError):
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | flags)  # it may be a FIFO
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(descriptor)
-    return False
+    return tuple(part for part in parts if part.name not in needed)
 
 
 def size_text(size: int) -> str:

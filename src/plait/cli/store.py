@@ -12,6 +12,7 @@ import typer
 from plait.cli.shared.ending import notify
 from plait.cli.shared.verbs import Verbs
 from plait.errors import RequestError
+from plait.limits import remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -103,17 +104,26 @@ def _pruned(
 ) -> int:
     """Remove entries, or show what would be, and return the exit code. No other prune runs meanwhile."""
     from plait.api.storage import entries, remove, to_remove, without_needed
+    from plait.cache import unless_used
 
-    parts = without_needed(cache, chosen, named=named)
-    left_out = [other.name for other in chosen if other not in parts]
-    if left_out:
-        notify(f"plait runs on this machine and may need {', '.join(left_out)}, so that stays")
-    going = to_remove(entries(cache, parts), *limits)
-    gone = [entry for entry in going if dry_run or remove(cache, entry)]
+    gone, left = [], []
+    with unless_used(cache) as unused:  # plaits that start wait until the entries are gone
+        parts = without_needed(chosen, used=not unused, named=named)
+        left_out = [other.name for other in chosen if other not in parts]
+        if left_out:
+            notify(f"plait runs on this machine and may need {', '.join(left_out)}, so that stays")
+        for entry in to_remove(entries(cache, parts), *limits):
+            try:
+                if not dry_run:
+                    remove(cache, entry)
+                gone.append(entry)
+            except OSError as error:
+                left.append(error)
     _show_removed(gone, dry_run=dry_run)
-    if len(gone) < len(going):
-        notify(f"{len(going) - len(gone)} entries could not be removed; check the permissions of {cache}")
-    return 0 if len(gone) == len(going) else 1
+    if left:
+        first = f"{left[0].filename}: {left[0].strerror}; {remedy(left[0], 'check its permissions')}"
+        notify(f"removing {len(left)} of {len(gone) + len(left)} entries failed, such as {first}")
+    return 1 if left else 0
 
 
 def _show_removed(gone: list[CacheEntry], *, dry_run: bool) -> None:

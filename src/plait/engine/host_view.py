@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from plait.cache import cache_root
+from plait.cache import used_folder
 from plait.plan.model.programs import PRIVATE, Program
 
 PROGRAMS = (
@@ -88,7 +88,7 @@ def view_for(
     start = Path.cwd() if directory is None else directory
     implied = [start, *_named(words, start)]
     interpreters = [*_environments(words, start)]
-    installed = [*map(Path, (*PROGRAMS, sys.prefix, sys.base_prefix)), _PLAIT, cache_root() / "npm"]
+    installed = [*map(Path, (*PROGRAMS, sys.prefix, sys.base_prefix)), _PLAIT, used_folder("npm")]
     paths = [*installed, *interpreters, *filter(_may_be_implied, implied), *folders]
     return HostView(tuple(dict.fromkeys(_with_targets(paths))))
 

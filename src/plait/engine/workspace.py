@@ -18,7 +18,7 @@ import subprocess
 from pathlib import Path
 from typing import Self
 
-from plait.cache import CACHE_REMEDY, cache_root, lock_folder, remove_abandoned
+from plait.cache import CACHE_REMEDY, lock_folder, remove_abandoned, used_folder
 from plait.errors import MachineError
 from plait.files import Folder
 from plait.limits import remedy
@@ -94,7 +94,7 @@ class Workspace:
 
 def working_folder() -> Workspace:
     """Return a workspace in the cache, for what only this process uses."""
-    return Workspace(cache_root() / "exec", ".work-")
+    return Workspace(used_folder("exec"), ".work-")
 
 
 def _janitor(folder: Path) -> subprocess.Popen[bytes]:

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from plait.cache import cache_root, locked
+from plait.cache import locked, used_folder
 from plait.errors import KernelBuildError, MachineError, RequestError
 from plait.files import Folder
 from plait.kernel import recipe
@@ -40,7 +40,7 @@ SHORTEST_PREFIX = 4
 
 def kernels_root() -> Path:
     """Return the folder of the built kernels. It may not exist yet."""
-    return cache_root() / "kernels"
+    return used_folder("kernels")
 
 
 def list_built() -> list[tuple[Kernel, BuildRecord]]:

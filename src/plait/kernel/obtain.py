@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from plait.cache import cache_root
+from plait.cache import used_folder
 from plait.errors import KernelBuildError, MachineError, shell_command
 from plait.files import Folder
 from plait.kernel import cache, fetch, kit, packaged, recipe, unpack
@@ -178,7 +178,7 @@ def _any_source(sources: Sources, progress: Progress) -> _Source:
     reasons = []
     for kind, fetcher in sources.fetched:
         try:
-            return _Source(kind, fetcher(cache_root() / "sources", progress))
+            return _Source(kind, fetcher(used_folder("sources"), progress))
         except KernelBuildError as error:
             reasons.append(f"{kind}: {error}")
     raise KernelBuildError(
@@ -231,7 +231,7 @@ def _can_resume(tree: Path, *, debug: bool) -> bool:
 
 
 def _remove_download(archive: Path) -> None:
-    if archive.parent == cache_root() / "sources":
+    if archive.parent == used_folder("sources"):
         archive.unlink(missing_ok=True)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from plait.cache import alone, cache_root, scratch
+from plait.cache import alone, scratch, used_folder
 from plait.errors import MachineError, RequestError
 from plait.files import Folder
 from plait.kernel.model import Progress, silent
@@ -262,4 +262,4 @@ def _identity(image: Path, modules: Path | None) -> str:
 
 
 def _root() -> Path:
-    return cache_root() / "stock"
+    return used_folder("stock")

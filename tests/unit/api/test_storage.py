@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -25,19 +28,19 @@ from plait.api.storage import (
     remove,
     size_text,
     to_remove,
-    without_needed,
 )
+from plait.cache import unless_used
 from plait.cli import app
 from plait.engine.recipe import shipped_file
-from plait.engine.workspace import Workspace
 from plait.errors import RequestError
-from plait.kernel.cache import building
 from plait.results.read import read_study
 from plait.study.executors.worker import keep, path_of, prune
 from plait.study.perform import Options, perform
 from plait.study.progress import silent
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from plait.engine.engine import Job
     from plait.engine.recipe import ShippedFile
 
@@ -89,6 +92,23 @@ def ended(*arguments: str) -> tuple[int, str]:
     return int(result.return_value or 0), result.output
 
 
+@contextlib.contextmanager
+def using(imported: str) -> Iterator[None]:
+    """Run a plait that uses the cache by one of its functions during the block."""
+    program = f"from {imported}; used(); print(flush=True); input()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", program], **pipes) as other:
+        other.stdout.readline()
+        yield
+        other.communicate(b"\n")
+
+
+def end_use() -> None:
+    """Let other processes believe that this one has ended."""
+    while used := plait.cache._used:
+        os.close(used.popitem()[1])
+
+
 def names(cache: Path) -> set[str]:
     return {"/".join(entry.path) for entry in entries(cache)}
 
@@ -138,7 +158,7 @@ def test_checkouts_and_bisections_go_only_by_their_names_and_not_during_a_build(
     ended("prune", "--older-than", "30d")
     assert names(cache) == present
     with (
-        building(lambda *_: None),
+        using("plait.kernel.cache import kernels_root as used"),
         pytest.raises(RequestError, match="plait runs on this machine and may need it"),
     ):
         ended("prune", "--older-than", "30d", "--part", "trees")
@@ -164,12 +184,11 @@ def test_list_shows_each_part_with_its_size(cache: Path) -> None:
 def test_what_a_running_plait_may_need_stays(cache: Path) -> None:
     fill(cache, "kernels/one/linux", 100, days=40)
     fill(cache, "shipped/ab/abcd", 100, days=40)
-    with Workspace(cache / "exec", ".work-"):
+    with using("plait.engine.workspace import working_folder as used"):
         with pytest.raises(RequestError, match="may need it"):
             ended("prune", "--older-than", "30d", "--part", "kernels")
         assert ended("prune", "--older-than", "30d")[0] == 0
         assert names(cache) == {"kernels/one", "shipped/ab/abcd"}
-    assert {part.name for part in without_needed(cache, PARTS, named=True)} == {part.name for part in PARTS}
     ended("prune", "--older-than", "30d")
     assert names(cache) == {"kernels/one"}
 
@@ -219,12 +238,14 @@ def test_prune_takes_old_files_of_other_machines_and_a_study_brings_them_again(
 ) -> None:
     old, new = kept_file(tmp_path, "old", 40), kept_file(tmp_path, "new", 1)
     assert "shipped           2" in ended("list")[1]
+    end_use()
     code, shown = ended("prune", "--older-than", "30d")
     assert (code, path_of(old)) == (0, None)
     assert "Removed 1 entries" in shown
     assert path_of(new) is not None
     keep(old, b"old" * 1000)
     assert path_of(old) is not None
+    end_use()
     assert ended("prune", "--part", "shipped", "--older-than", "0h")[0] == 0
     assert path_of(old) is path_of(new) is None
 
@@ -246,19 +267,63 @@ def test_odd_files_in_the_cache_end_no_prune(cache: Path) -> None:
     deep = cache / "figures"
     deep.mkdir(parents=True)
     inside = os.open(deep, os.O_RDONLY)
-    for _ in range(1500):
+    for _ in range(3000):  # longer than any path can be
         os.mkdir("a", dir_fd=inside)
         deeper = os.open("a", os.O_RDONLY, dir_fd=inside)
         os.close(inside)
         inside = deeper
     os.close(inside)
     (cache / "kernels").mkdir()
-    os.mkfifo(cache / "kernels" / ".lock")
+    os.mkfifo(cache / "kernels" / "linux")
     shown = CliRunner().invoke(app, ["store", "list"])
     words = ["--part", "figures", "--part", "kernels", "--older-than", "0h"]
     pruned = CliRunner().invoke(app, ["store", "prune", *words])
     subprocess.run(["rm", "-rf", str(deep)], check=True)  # pytest removes no folder as deep as that
     assert (shown.exit_code, pruned.exception) == (0, None)
+    assert re.search(r"^figures +1 ", shown.output, re.MULTILINE)
+    assert "Removed 2 entries" in pruned.output
+    assert not names(cache)
+
+
+def test_an_entry_that_cannot_be_removed_has_its_reason(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(cache, "figures/one.svg", 100, days=40)
+    fill(cache, "figures/two.svg", 100, days=40)
+
+    def unlink(name: str, **_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), name)
+
+    monkeypatch.setattr(os, "unlink", unlink)
+    code, output = ended("prune", "--older-than", "30d")
+    assert code == 1
+    assert output.splitlines()[-1] == (
+        f"plait: removing 2 of 2 entries failed, such as {cache}/figures/one.svg: Read-only file system; "
+        "the file system is read-only; choose another folder"
+    )
+
+
+def test_a_plait_that_starts_during_a_prune_waits_for_its_end(cache: Path) -> None:
+    fill(cache, "kernels/one/linux", 100, days=40)
+    with unless_used(cache) as unused:
+        program = (
+            "from plait.kernel.cache import kernels_root as used; print(used().joinpath('one').exists())"
+        )
+        starting = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+        lock = f":{(cache / 'used.lock').stat().st_ino} "
+        while not re.search(rf"-> .* {starting.pid} .*{lock}", Path("/proc/locks").read_text()):
+            assert starting.poll() is None, "it did not wait"
+        shutil.rmtree(cache / "kernels" / "one")
+    assert (unused, starting.communicate(timeout=100)[0]) == (True, "False\n")
+
+
+def test_what_is_needed_by_its_path_is_used_by_it() -> None:
+    needed = {(part.folder or (part.name,))[0] for part in PARTS if part.needed}
+    files = [file.read_text("utf-8") for file in Path(plait.__file__).parent.rglob("*.py")]
+    used, unprotected = (
+        {name.lower() for text in files for name in re.findall(pattern, text)}
+        for pattern in (r'used_folder\("?(\w+)"?\)', r'cache_root\(\)\)? / "?(\w+)"?')
+    )
+    assert needed <= used
+    assert not needed & unprotected
 
 
 def test_two_prunes_at_once_both_succeed(cache: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kernel_fakes import make_archive, make_laboratory, make_tree
-from plait.api.storage import is_in_use
+from plait.cache import unless_used
 from plait.errors import KernelBuildError, MachineError
 from plait.kernel import build, ensure, fetch, list_built, recipe
 from plait.kernel.obtain import Sources, source_archive
@@ -123,9 +123,11 @@ def test_a_fetched_archive_is_removed_when_the_kernel_is_built(tmp_path: Path, c
 
 def test_no_build_can_remove_a_fetched_archive_while_it_is_read(tmp_path: Path, cache: Path) -> None:
     archive = make_archive(make_tree(tmp_path / "linux"))
-    with source_archive(sources=Sources((), (("distribution", lambda *_: archive),))):
-        assert is_in_use(cache)
-    assert not is_in_use(cache)
+    with (
+        source_archive(sources=Sources((), (("distribution", lambda *_: archive),))),
+        unless_used(cache) as unused,
+    ):
+        assert not unused
 
 
 def test_the_same_kernel_is_not_built_again_for_those_who_give_no_source(tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ import pytest
 
 import plait
 from fake_engine import FakeEngine
-from plait.api.storage import is_in_use
-from plait.cache import cache_root
+from plait.cache import cache_root, unless_used
 from plait.cli.shared.bundles import requested_study, show_repeat
 from plait.dataset.trial import trial_numbers
 from plait.errors import DataError, PlaitError, RequestError, ScenarioError
@@ -187,10 +186,10 @@ def test_what_a_bundle_holds_is_unpacked_where_the_next_plait_removes_what_a_kil
     place: Path,
 ) -> None:
     bundle, present = write_bundle(Path("results")), {path.name for path in cache_root().iterdir()}
-    assert not is_in_use(cache_root())
     with requested_study(str(bundle), (), None, None, verify=True):
-        assert is_in_use(cache_root()), "it holds a lock on its folder"
-        assert {path.name for path in cache_root().iterdir()} - present <= {"exec"}
+        with unless_used(cache_root()) as unused:
+            assert not unused, "`plait store prune` leaves kernels alone"
+        assert {path.name for path in cache_root().iterdir()} - present <= {"exec", "used.lock"}
 
 
 def test_a_changed_input_file_is_refused_when_the_bundle_is_written(place: Path) -> None:

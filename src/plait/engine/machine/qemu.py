@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from plait.cache import CACHE_REMEDY, alone, cache_root, scratch
+from plait.cache import CACHE_REMEDY, alone, scratch, used_folder
 from plait.engine.virtual.outcome import MACHINE_CONSOLE
 from plait.errors import MachineError, shell_command
 from plait.files import Folder
@@ -67,7 +67,7 @@ def find_emulator() -> Emulator:
     stamp = "\n".join(
         f"{name} {path} {path.stat().st_size} {path.stat().st_mtime_ns}" for name, path in files.items()
     )
-    folder = cache_root() / "emulator" / hashlib.sha256(stamp.encode()).hexdigest()[:32]
+    folder = used_folder("emulator") / hashlib.sha256(stamp.encode()).hexdigest()[:32]
     if not (folder / "complete").is_file():
         with alone("emulator"):
             if not (folder / "complete").is_file():

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from plait.binaries import agent_bytes
-from plait.cache import CACHE_REMEDY, cache_root
+from plait.cache import CACHE_REMEDY, cache_root, used_folder
 from plait.engine import inventory
 from plait.engine.virtual import initramfs
 from plait.errors import MachineError, RequestError, TrialError
@@ -95,7 +95,7 @@ def initramfs_of(agent: Path) -> tuple[Path, str]:
     content = agent_bytes(agent)
     digest = hashlib.sha256(content).hexdigest()
     try:
-        return initramfs.ensure(content, digest, cache_root()), digest
+        return initramfs.ensure(content, digest, used_folder("initramfs")), digest
     except OSError as error:
         raise MachineError(
             f"writing the guest's root below {cache_root()}: {error.strerror}; {CACHE_REMEDY}"

@@ -65,9 +65,9 @@ def pack(entries: Iterable[ArchiveEntry]) -> bytes:
     return b"".join(_record(number, entry) for number, entry in enumerate(whole, start=1))
 
 
-def ensure(agent: bytes, agent_sha256: str, cache: Path) -> Path:
-    """Return the path of the archive for this agent below `cache`; write it if it is missing or damaged (OSError)."""
-    folder = Folder(cache) / "initramfs"
+def ensure(agent: bytes, agent_sha256: str, place: Path) -> Path:
+    """Return the path of the archive for this agent in `place`; write it if it is missing or damaged (OSError)."""
+    folder = Folder(place)
     name = f"{agent_sha256}.cpio"
     content = archive(agent)
     try:

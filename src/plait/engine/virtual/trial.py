@@ -19,7 +19,7 @@ from pathlib import Path
 
 from plait import kernel as kernels
 from plait.binaries import AGENT
-from plait.cache import cache_root
+from plait.cache import used_folder
 from plait.engine import inventory
 from plait.engine.engine import Clock, Engine, EngineIdentity, Job, preparing, write_inputs
 from plait.engine.host_view import view_for_programs
@@ -246,6 +246,6 @@ def _fill(job: Job, archive: Path) -> None:
         write_inputs(job)
         Folder(job.folder).link("initramfs.cpio", archive)
         (job.folder / GUEST).mkdir()
-        packages = cache_root() / "npm"
+        packages = used_folder("npm")
         if job.plan.programs and packages.is_dir():
             (Folder(job.folder) / GUEST).link("npm", packages)

@@ -20,7 +20,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from plait.cache import cache_root
+from plait.cache import used_folder
 from plait.engine.engine import Engine
 from plait.engine.recipe import ShippedFile
 from plait.engine.workspace import Workspace, working_folder
@@ -163,7 +163,7 @@ _IN_USE_S = 86400.0
 
 def path_of(file: ShippedFile) -> Path | None:
     """Return the path of a file with the right content on this machine; None if there is none."""
-    kept = cache_root() / SHIPPED / file.sha256[:2] / file.sha256
+    kept = used_folder(SHIPPED) / file.sha256[:2] / file.sha256
     for path in (file.origin, kept):
         with contextlib.suppress(OSError):
             if path.stat().st_size == file.size:
@@ -179,8 +179,8 @@ def keep(file: ShippedFile, content: bytes) -> None:
     """Keep a file in the cache. Raise ValueError if it has another content than it should, and OSError."""
     if hashlib.sha256(content).hexdigest() != file.sha256:
         raise ValueError(f"the file {file.origin.name} was damaged on the way to the worker")
-    Folder(cache_root(), (SHIPPED, file.sha256[:2])).write(file.sha256, content)
-    (cache_root() / SHIPPED / file.sha256[:2] / file.sha256).chmod(0o755)
+    Folder(used_folder(SHIPPED), (file.sha256[:2],)).write(file.sha256, content)
+    (used_folder(SHIPPED) / file.sha256[:2] / file.sha256).chmod(0o755)
 
 
 def prune(in_use: AbstractSet[str], limit: int = MOST_BYTES, now: float | None = None) -> None:
@@ -190,7 +190,7 @@ def prune(in_use: AbstractSet[str], limit: int = MOST_BYTES, now: float | None =
     read or write.
     """
     last_use = (time.time() if now is None else now) - _IN_USE_S
-    root = Folder(cache_root()) / SHIPPED
+    root = Folder(used_folder(SHIPPED))
     with contextlib.suppress(OSError):
         files = [(root.path.joinpath(*names), names[-1]) for names in root.files()]
         entries = [(path.stat(), path) for path, name in files if name not in in_use]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from plait.cache import alone, cache_root, scratch
+from plait.cache import alone, scratch, used_folder
 from plait.errors import KernelBuildError, MachineError, RequestError
 from plait.files import Folder
 from plait.kernel import Progress, built_by_default
@@ -141,7 +141,7 @@ def prepare(tree: Path | None, progress: Progress | None = None, sources: Source
         raise MachineError(
             "compiling the helpers of the selftests: gcc is not installed; run `sudo apt-get install gcc libc6-dev`"
         )
-    root = cache_root() / "selftests"
+    root = used_folder("selftests")
     default = built_by_default() if tree is None else None
     kept = None if default is None else root / f"of-{default.identity}"
     if kept is not None and kept.is_dir():

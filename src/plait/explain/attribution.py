@@ -83,7 +83,9 @@ def _explain(plan: Plan, tables: Tables, facts: FlowFacts, further: Unrestricted
     capacity, together = capacity_of(facts), together_of(plan, facts)
     reasons = reasons_by_path(plan, tables, facts, further.reason)
     goodput = _goodput(facts)
-    shares = _flow_shares(facts, times, flow_costs(plan, facts, times), (capacity, together), reasons)
+    shares = _flow_shares(
+        facts, times, flow_costs(plan, facts, times, goodput), (capacity, together), reasons
+    )
     named = _named(shares, capacity, together)
     accounts = tuple(_account_for(facts, path_time, reasons) for path_time in times)
     explanation = FlowExplanation(

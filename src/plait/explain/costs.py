@@ -60,7 +60,9 @@ def sums(costs: Mapping[Key, Array]) -> dict[Key, float]:
     return {key: float(np.sum(cost)) for key, cost in costs.items()}
 
 
-def flow_costs(plan: Plan, facts: FlowFacts, times: Sequence[PathTime]) -> dict[Key, float]:
+def flow_costs(
+    plan: Plan, facts: FlowFacts, times: Sequence[PathTime], goodput_bps: float | None
+) -> dict[Key, float]:
     """Return the payload that each cause cost the flow, in bit/s; empty if a path has no rate.
 
     The costs of causes but `shared-bottleneck` and the goodput are what the paths carry at once. Each path alone would
@@ -84,7 +86,12 @@ def flow_costs(plan: Plan, facts: FlowFacts, times: Sequence[PathTime]) -> dict[
     lost = _within(lost, room)  # a backup may carry what a regular path lost
     spare = _added(costs_of(facts, path_time) for path_time in times if path_time not in main)
     spare = _within(spare, room - _sum(lost, room))
-    return {key: float(np.sum(cost)) for key, cost in _added([lost, spare, beyond]).items()}
+    within = sums(_added([lost, spare]))
+    # What the samples show of senders may be less than what arrived, as where a path repeats what another one repeats.
+    left = max(0.0, attainable - (goodput_bps or 0.0))
+    part = min(1.0, left / max(sum(within.values()), 1e-9))
+    within = {key: cost * part for key, cost in within.items()}
+    return within | {key: within.get(key, 0.0) + cost for key, cost in sums(beyond).items()}
 
 
 def _added(parts: Iterable[Mapping[Key, Array]]) -> dict[Key, Array]:

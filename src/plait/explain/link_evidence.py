@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from plait.analysis.wording import micros, plain
+import numpy as np
+
+from plait.analysis.wording import micros, percent, plain
 from plait.explain.capacity import NetworkTimeline
 from plait.explain.cause import Cause, Places
 
@@ -12,6 +14,17 @@ MAX_PLACES = 3
 def for_links(network: NetworkTimeline, cause: str, places: Places) -> tuple[str, ...]:
     """Return the evidence of a cause from the links alone: their drops, or their jitter."""
     return jitter_sentences(network, places) if cause == Cause.JITTER else drop_sentences(network, places)
+
+
+def full_sentences(network: NetworkTimeline, places: Places) -> list[str]:
+    """Return how much links carried while they counted as full, which is less than their rate."""
+    sentences = []
+    for name in places[:MAX_PLACES]:
+        if name not in network.directions or not (full := network.full(name)).any():
+            continue
+        load = float(np.average(network.load(name)[full], weights=np.diff(network.edges)[full]))
+        sentences.append(f"While {name} counted as full, it carried {percent(load, 2)} of its rate.")
+    return sentences
 
 
 def jitter_sentences(network: NetworkTimeline, places: Places) -> tuple[str, ...]:

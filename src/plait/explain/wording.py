@@ -82,9 +82,14 @@ def causes(flow: FlowExplanation) -> list[str]:
     named = [by_cause[cause] for cause in flow.named[:MAX_NAMED]]
     if not named:
         return [_no_cause(flow), *refutation(flow)]
-    texts = [_sharing_text(share) if _is_beyond(flow, share) else _cause_text(share) for share in named]
-    sentences = [f"The flow was limited {'mostly ' if len(flow.named) > 1 else ''}by {texts[0]}"]
-    sentences += [f"It was also limited by {text}" for text in texts[1:]]
+    sharing = [share for share in named if _is_beyond(flow, share)]  # the last one, if there is one
+    within = [share for share in named if share not in sharing]
+    among = "Within what its paths carry at once, the" if within and sharing else "The"
+    mostly = "mostly " if len(flow.named) - len(sharing) > 1 else ""
+    begin = [f"{among} flow was limited {mostly}by", *["It was also limited by"] * (len(within) - 1)]
+    sentences = [f"{words} {_cause_text(share)}" for words, share in zip(begin, within, strict=False)]
+    words = "Beyond that, it" if within else "The flow"
+    sentences += [f"{words} was limited by {_sharing_text(share)}" for share in sharing]
     remedy = next_step(named[0].cause, flow.transport, named[0].reason)
     if remedy:
         sentences.append(f"Next step: {remedy}.")

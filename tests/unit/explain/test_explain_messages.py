@@ -16,7 +16,7 @@ from plait.explain import explain_trial
 from plait.explain.cause import Cause
 from plait.explain.causes import ANY_SEGMENTS, CAUSES, WHOLE_SEGMENTS
 from plait.explain.effect import effect
-from plait.explain.messages.late import LateMessages
+from plait.explain.messages.late import Carrier, LateMessages
 from plait.metrics import COMPARED
 from plait.traffic.kinds import Application
 from plait.traffic.program import Connection
@@ -24,9 +24,10 @@ from scenario_samples import plan_of
 
 if TYPE_CHECKING:
     from plait.explain.capacity import NetworkTimeline
-    from plait.explain.messages.late import PathUse
+    from plait.explain.facts import FlowFacts
     from plait.explain.messages.timing import Messages
     from plait.explain.model import FlowExplanation
+    from plait.explain.time.path_time import PathTime
 
 ONE = """\
 title: One path
@@ -259,16 +260,46 @@ def test_a_wait_explains_a_delay_only_if_it_is_a_large_part_of_it(
 ) -> None:
     """Two fifths of a delay of 1000 us."""
     cause = next(iter(ANY_SEGMENTS - WHOLE_SEGMENTS))
-    slices = SimpleNamespace(edges=np.arange(3))
-    flow = SimpleNamespace(transport="tcp", application=SimpleNamespace(ANSWERS=False))
-    use = SimpleNamespace(time=SimpleNamespace(time={(cause, ("a",)): np.array([waited_us, 0.0])}))
-    late = LateMessages(
-        cast("NetworkTimeline", slices),
-        cast("Messages", SimpleNamespace(flow=flow)),
-        [cast("PathUse", use)],
-    )
     expected = (cause, ("a",)) if is_explained else None
-    assert late.sender_waited(ANY_SEGMENTS, slice(0, 2), 1000.0) == expected
+    assert page_over(carrier(cause, waited_us)).sender_waited(ANY_SEGMENTS, slice(0, 2), 1000.0) == expected
+
+
+def carrier(cause: str, waited_us: float, *, sent_bytes: int = 1, begin_us: int = 0) -> Carrier:
+    """Return a connection whose sender waited in the first of its two slices, and sent in both."""
+    path = SimpleNamespace(planned="a", subflows=(0,), growth=lambda _: np.array([sent_bytes, sent_bytes]))
+    full = np.array([bool(waited_us), False])
+    facts = SimpleNamespace(
+        edges=np.arange(3) * 500 + begin_us, paths=(path,), receiver="b", memory_full=full
+    )
+    time = SimpleNamespace(facts=path, time={(cause, ("a",)): np.array([waited_us, 0.0])})
+    return Carrier(cast("FlowFacts", facts), [cast("PathTime", time)])
+
+
+def page_over(*carriers: Carrier) -> LateMessages:
+    """Return the messages of a flow that these connections carried; its slices last 500 us."""
+    flow = SimpleNamespace(transport="tcp", application=SimpleNamespace(ANSWERS=False))
+    network = cast("NetworkTimeline", SimpleNamespace(edges=np.arange(3) * 500))
+    return LateMessages(network, cast("Messages", SimpleNamespace(flow=flow)), (), carriers)
+
+
+@pytest.mark.parametrize(
+    ("other", "is_explained"),
+    [
+        (carrier(Cause.RECEIVE_WINDOW, 450), True),
+        (carrier(Cause.RECEIVE_WINDOW, 0), False),
+        (carrier(Cause.RECEIVE_WINDOW, 0, sent_bytes=0), True),
+        (carrier(Cause.RECEIVE_WINDOW, 450, begin_us=400), False),
+    ],
+    ids=["it-waited-too", "it-did-not-wait", "it-sent-nothing", "it-waited-later"],
+)
+def test_an_object_waited_only_if_each_connection_that_may_have_carried_it_did(
+    other: Carrier, is_explained: bool
+) -> None:
+    """The first connection waited for 450 us of the 500 us by which the object is late."""
+    page = page_over(carrier(Cause.RECEIVE_WINDOW, 450), other)
+    waited = page.sender_waited(WHOLE_SEGMENTS, slice(0, 1), 500.0)
+    assert waited == ((Cause.RECEIVE_WINDOW, ("a",)) if is_explained else None)
+    assert page._memory(slice(0, 1), 500.0) == ((Cause.RECEIVE_MEMORY, ("b",)) if is_explained else None)
 
 
 def test_an_effect_is_judged_by_the_primary_metric_of_the_flow() -> None:

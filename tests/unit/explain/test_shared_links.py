@@ -12,6 +12,7 @@ from plait.explain import explain_trial
 from plait.explain.capacity import LinkSamples, capacity_bps
 from plait.explain.causes.buffers import _needed_bytes
 from plait.explain.facts import flow_facts
+from plait.explain.link_evidence import full_sentences
 from plait.explain.wording import causes
 from scenario_samples import plan_of
 
@@ -81,20 +82,26 @@ traffic: [{transfer: {name: file, from: c, to: s, bytes: 2MB}}]
 ONLY_SPARE = ("mptcp.endpoints={c: [{link: 'c-m#2', flags: [subflow, backup]}], s: []}",)
 
 
-def sent_by(plan: Plan, sent_bytes: tuple[int, int], until_us: int, end_us: int) -> FlowExplanation:
-    """Return the explanation of a file whose paths send evenly until a time, and whose data arrive until the end."""
+def sent_by(
+    plan: Plan, sent_bytes: tuple[int, int], until_us: int, end_us: int, copied: int = 0
+) -> FlowExplanation:
+    """Return the explanation of a file whose paths send evenly until a time, and whose data arrive until the end.
+
+    `copied`: how many of these bytes both the connection and its subflows sent again.
+    """
     flow, step = plan.flows[0], 100_000
     row = {"flow": flow.id, "name": flow.name, "kind": flow.kind, "start_us": 0, "connected_us": 0, "end_us": end_us,
-           "sent_bytes": sum(sent_bytes), "received_bytes": sum(sent_bytes), "completed": True}  # fmt: skip
+           "sent_bytes": sum(sent_bytes), "received_bytes": sum(sent_bytes) - copied, "completed": True}  # fmt: skip
     rows: dict[str, list[dict[str, Any]]] = {"flows": [row], "connections": [], "subflows": []}
     for t_us in range(0, end_us + 1, step):
         both = {"t_us": t_us, "flow": flow.id, "side": flow.sender}
-        rows["connections"].append(both | {"unsent_bytes": 0, "retransmitted_bytes": 0})
+        again = copied * min(t_us, until_us) // until_us
+        rows["connections"].append(both | {"unsent_bytes": 0, "retransmitted_bytes": again})
         for number, (path, total) in enumerate(zip(flow.paths, sent_bytes, strict=True)):
             sent = total * min(t_us, until_us) // until_us
             ends = {"local_address": path.client_address, "remote_address": path.server_address}
             sample = {"subflow": number, "state": "ESTABLISHED", "sent_bytes": sent, "acked_bytes": sent,
-                      "retransmitted_bytes": 0, "notsent_bytes": 0, "backup": int(path.backup)}  # fmt: skip
+                      "retransmitted_bytes": again // 2, "notsent_bytes": 0, "backup": int(path.backup)}  # fmt: skip
             rows["subflows"].append(both | ends | sample)
     (explained,) = explain_trial(plan, make_tables(rows))
     return explained
@@ -126,7 +133,10 @@ def test_the_cost_of_a_shared_link_is_no_part_of_what_the_paths_carry_at_once() 
     explained = sent_by(plan_of(FILE), (1_000_000, 400_000), until_us=1_000_000, end_us=2_000_000)
     assert len(explained.named) > 1
     assert explained.named[-1] == "shared-bottleneck"
-    assert "With links of their own, its paths would carry up to 4.70 Mbit/s more." in causes(explained)[-2]
+    within, beyond = causes(explained)[0], causes(explained)[-2]
+    assert within.startswith("Within what its paths carry at once, the flow was limited by ")
+    assert beyond.startswith("Beyond that, it was limited by shared-bottleneck: ")
+    assert "With links of their own, its paths would carry up to 4.70 Mbit/s more." in beyond
     assert not any("and cost 4.70 Mbit/s" in sentence for sentence in explained.sentences)
 
 
@@ -152,6 +162,32 @@ def test_a_path_carried_what_its_receiver_counted() -> None:
     unseen = tables | {"subflows": tables["subflows"].filter(pl.col("side") == "client")}
     (explained,) = explain_trial(plan, unseen)
     assert explained.paths[0].goodput_bps == 0, "the sender alone: what was acknowledged"
+
+
+def test_goodput_and_costs_are_at_most_what_the_paths_carry_at_once() -> None:
+    """Each path retransmits what the other one also sends again, so the sender shows less than what arrives."""
+    plan = plan_of(FILE)
+    sent, copied = (1_100_000, 1_100_000), 200_000
+    explained = sent_by(plan, sent, until_us=1_000_000, end_us=1_300_000, copied=copied)
+    assert explained.goodput_bps == pytest.approx((sum(sent) - copied) * 8 / 1.3)
+    costs = {share.cause: share.cost_bps or 0.0 for share in explained.shares}
+    assert costs.pop("shared-bottleneck") < 5e6 * PAYLOAD
+    assert sum(costs.values()) > 0
+    assert explained.goodput_bps + sum(costs.values()) <= 15e6 * PAYLOAD + 1
+
+
+def test_a_full_link_is_said_to_carry_what_it_carried() -> None:
+    plan = plan_of(FILE)
+    tables = fake_tables(plan)
+    bits = int(plan.directions["m->s"].rate_bps * 0.85)
+    rows = [{"t_us": t_us, "link": "m->s", "sent_bytes": bits * t_us // 8_000_000, "queue_packets": 3}
+            for t_us in range(0, 5_000_000, 100_000)]  # fmt: skip
+    flow = plan.flows[0]
+    facts = flow_facts(tables, LinkSamples(plan, make_tables({"links": rows})["links"]), flow)
+    assert facts is not None
+    assert full_sentences(facts.network, ("m->s", "no-link")) == [
+        "While m->s counted as full, it carried 85 % of its rate."
+    ]
 
 
 def test_what_neither_side_counted_is_not_known() -> None:

@@ -19,9 +19,16 @@ AT_ONCE = (
 """The remedy for a buffer that the kernel sizes too small."""
 
 
+def _largest(facts: FlowFacts, name: str) -> float | None:
+    """Return the largest value of a state at any edge of any connection; None if it was not measured."""
+    values = np.concatenate([getattr(connection, name) for connection in facts.connections])
+    return float(np.nanmax(values)) if np.isfinite(values).any() else None
+
+
 def _window(facts: FlowFacts, _: Places) -> list[str]:
-    window = float(np.nanmax(facts.window)) if np.isfinite(facts.window).any() else 0.0
-    in_flight = float(np.nanmax(facts.in_flight)) if np.isfinite(facts.in_flight).any() else 0.0
+    window, in_flight = _largest(facts, "window"), _largest(facts, "in_flight")
+    if window is None or in_flight is None:
+        return []
     needed = _needed_bytes(facts)
     sentences = [f"At most {size(in_flight)} were in flight, and the window was at most {size(window)}."]
     if needed is not None and needed < in_flight:
@@ -42,15 +49,15 @@ def _needed_bytes(facts: FlowFacts) -> float | None:
 
 
 def _out_of_order(facts: FlowFacts, places: Places) -> list[str]:
-    largest = float(np.max(facts.out_of_order))
-    return [f"Up to {size(largest)} waited out of order at the receiver.", *_window(facts, places)]
+    return [
+        f"Up to {size(_largest(facts, 'out_of_order'))} waited out of order at the receiver.",
+        *_window(facts, places),
+    ]
 
 
 def _send_buffer_state(facts: FlowFacts, _: Places) -> list[str]:
-    sampled = np.isfinite(facts.send_buffer)
-    if not sampled.any():
-        return []
-    return [f"The send buffer was {size(float(np.nanmax(facts.send_buffer)))} and held no unsent data."]
+    largest = _largest(facts, "send_buffer")
+    return [] if largest is None else [f"The send buffer was at most {size(largest)}."]
 
 
 def _receive_buffer(suspect: Suspect) -> Remedy:

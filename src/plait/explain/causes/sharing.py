@@ -9,7 +9,7 @@ from plait.explain.cause import FILLED, Cause, Places
 from plait.explain.causes.kind import Kind
 from plait.explain.changes import Remedy, Suspect, link_change
 from plait.explain.facts import FlowFacts, PathFacts
-from plait.explain.link_evidence import MAX_PLACES
+from plait.explain.link_evidence import MAX_PLACES, full_sentences
 from plait.explain.time.history import sharers
 from plait.explain.time.path_time import PathTime
 
@@ -35,7 +35,7 @@ def _shared_link(facts: FlowFacts, places: Places) -> list[str]:
         rate_bps = facts.network.directions[name].rate_bps
         capacity = f" ({plain(rate(rate_bps))})" if rate_bps else ""
         sentences.append(f"{name}{capacity} carries the paths {', '.join(crossing)}.")
-    return sentences
+    return [*sentences, *full_sentences(facts.network, places)]
 
 
 def _competing(facts: FlowFacts, places: Places) -> list[str]:
@@ -57,7 +57,7 @@ def _competing(facts: FlowFacts, places: Places) -> list[str]:
         sentences.append(
             f"Other flows ({names}{rest}) took {percent(others_share, 2)} of what {name} carried."
         )
-    return sentences
+    return [*sentences, *full_sentences(facts.network, places)]
 
 
 def _without_other_traffic(suspect: Suspect) -> Remedy | None:

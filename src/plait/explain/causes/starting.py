@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
-from plait.analysis.wording import micros, plain, seconds
+from itertools import chain
+
+import numpy as np
+
+from plait.analysis.wording import micros, plain, seconds, size
 from plait.explain.cause import Cause, Places
 from plait.explain.causes.kind import Kind
 from plait.explain.causes.subflows import late_subflows
 from plait.explain.changes import LONGER, Remedy, Suspect
 from plait.explain.facts import FlowFacts
+from plait.explain.link_evidence import MAX_PLACES
 
 
-def _duration(facts: FlowFacts, _: Places) -> list[str]:
+def _start(facts: FlowFacts, _: Places) -> list[str]:
+    """Return the size of the congestion windows for late messages, else how many round trips the flow lasted."""
+    return _windows(facts) if facts.own_bytes else _duration(facts)
+
+
+def _windows(facts: FlowFacts) -> list[str]:
+    windows: dict[str, list[float]] = {}
+    for path in chain.from_iterable(connection.paths for connection in facts.connections):
+        for subflow in path.subflows:
+            cwnd_bytes = subflow.samples["cwnd_segments"] * subflow.samples["mss_bytes"]
+            windows.setdefault(path.name, []).extend(cwnd_bytes[np.isfinite(cwnd_bytes)].tolist())
+    return [
+        f"The congestion window on {name} was {size(min(sizes))} to {size(max(sizes))} in the samples."
+        for name, sizes in list(windows.items())[:MAX_PLACES]
+        if sizes
+    ]
+
+
+def _duration(facts: FlowFacts) -> list[str]:
     longest = max((path.base_rtt_us for path in facts.flow.paths), default=0)
     sentences = f"The flow lasted {seconds(facts.lasted_us / 1e6)}"
     return [
@@ -61,7 +84,7 @@ KINDS = (
             "the congestion window was small, at the start or after a pause",
             "keep the connection busy, or set net.ipv4.tcp_slow_start_after_idle to 0 at the sender (`sysctls`)",
         ),
-        evidence=_duration,
+        evidence=_start,
         change=_longer_transfer,
         names_place=True,
         keeps_messages="whole segments",

@@ -17,14 +17,15 @@ from plait.analysis.translation import path_name
 from plait.dataset.model import Tables
 from plait.explain.capacity import LinkSamples, NetworkTimeline, capacity_bps
 from plait.explain.cause import Array, Cause
-from plait.explain.causes import CAUSES, HARMLESS
+from plait.explain.causes import CAUSES, HARMLESS, RULES
 from plait.explain.facts import FlowFacts
 from plait.explain.link_evidence import for_links
-from plait.explain.messages.late import LateMessages, PathUse
+from plait.explain.messages.late import Carrier, LateMessages, PathUse
 from plait.explain.messages.timing import Messages, delivery, messages_of
 from plait.explain.messages.wording import paragraph
 from plait.explain.model import FlowExplanation, PathAccount, Share
 from plait.explain.time.path_time import PathTime
+from plait.explain.time.states import attribute_time
 from plait.frames import ETHERNET_HEADER, IPV4_HEADER, IPV6_HEADER, UDP_HEADER
 from plait.plan.model.plan import Flow, Path, Plan
 
@@ -50,7 +51,11 @@ def with_messages(
         return with_delivery.model_copy(update={"sentences": paragraph(with_delivery)})
     path_uses = _path_uses(tables, facts, times)
     facts = replace(facts, own_bytes={path_use.path.name: path_use.own_bytes for path_use in path_uses})
-    late = LateMessages(facts.network, messages, path_uses, facts)
+    further = [
+        Carrier(other, [attribute_time(other, path, RULES) for path in other.paths])
+        for other in facts.further
+    ]
+    late = LateMessages(facts.network, messages, path_uses, [Carrier(facts, times), *further])
     shares = _shares(late, facts.network, facts)
     changes: dict[str, object] = {"delivery": summary}
     if summary.load_us:
@@ -133,7 +138,7 @@ def _path_uses(tables: Tables, facts: FlowFacts, times: Sequence[PathTime]) -> l
         known = carried.get(name, (none, none))
         carried[name] = (known[0] + sent, known[1] + _growth(part, "retransmitted_segments", edges))
     return [
-        PathUse(path_time.facts.planned, *carried[path_time.facts.name], path_time)
+        PathUse(path_time.facts.planned, *carried[path_time.facts.name])
         for path_time in times
         if path_time.facts.planned is not None and path_time.facts.name in carried
     ]

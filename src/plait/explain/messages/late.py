@@ -48,7 +48,39 @@ class PathUse:
     """Frame bytes that the flow sent over it."""
     retransmitted_segments: Array
     """Segments that were retransmitted, in either direction."""
-    time: PathTime | None = None
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """One of the connections that may have carried a message: its facts, and the time of each of its paths."""
+
+    facts: FlowFacts
+    times: Sequence[PathTime]
+
+    def carried(self, begin_us: float, end_us: float) -> bool:
+        """Return whether its sender sent something between two times."""
+        return any(self._within(path.growth("sent_bytes"), begin_us, end_us) > 0 for path in self.facts.paths)
+
+    def waits_us(self, begin_us: float, end_us: float) -> Mapping[Attribution, float]:
+        """Return the time that its sender spent on each cause between two times, over all its paths."""
+        spent: dict[Attribution, float] = {}
+        for path_time in self.times:
+            if path_time.facts.planned is not None and path_time.facts.subflows:
+                for key, us in path_time.time.items():
+                    spent[key] = spent.get(key, 0.0) + self._within(us, begin_us, end_us)
+        return spent
+
+    def stood_us(self, begin_us: float, end_us: float) -> float:
+        """Return how long its receiver had no memory between two times."""
+        return self._within(np.diff(self.facts.edges) * self.facts.memory_full, begin_us, end_us)
+
+    def _within(self, amounts: Array, begin_us: float, end_us: float) -> float:
+        """Return what of the amounts of all slices falls between two times."""
+        if not np.ndim(amounts):
+            return 0.0
+        total = np.concatenate(([0.0], np.cumsum(amounts)))
+        first, last = np.interp([begin_us, end_us], self.facts.edges, total)
+        return float(last - first)
 
 
 class LateMessages:
@@ -59,10 +91,11 @@ class LateMessages:
         network: NetworkTimeline,
         messages: Messages,
         path_uses: Sequence[PathUse],
-        facts: FlowFacts | None = None,
+        connections: Sequence[Carrier] = (),
     ) -> None:
-        """`facts`: those of a flow of TCP or MPTCP."""
-        self._net, self._messages, self._path_uses, self._facts = network, messages, path_uses, facts
+        """`connections`: those of a flow of TCP or MPTCP, its own first."""
+        self._net, self._messages, self._path_uses = network, messages, path_uses
+        self._connections = connections
         self._datagrams = messages.flow.transport == "udp"
         self._answers = messages.flow.application.ANSWERS
         self._last_slice = len(network.edges) - 2
@@ -115,10 +148,21 @@ class LateMessages:
 
     def _memory(self, slices: slice, excess: float) -> Attribution | None:
         """Return the receiver as the cause if it stood still without memory for the greater part of the delay."""
-        if self._facts is None or not np.isfinite(excess):
-            return None
-        stood_us = float(np.diff(self._net.edges)[slices][self._facts.memory_full[slices]].sum())
-        return (Cause.RECEIVE_MEMORY, (self._facts.receiver,)) if stood_us >= EXPLAINS * excess else None
+        span, carriers = self._carriers(slices)
+        stood_us = min((connection.stood_us(*span) for connection in carriers), default=0.0)
+        is_cause = np.isfinite(excess) and stood_us and stood_us >= EXPLAINS * excess
+        return (Cause.RECEIVE_MEMORY, (carriers[0].facts.receiver,)) if is_cause else None
+
+    def _carriers(self, slices: slice) -> tuple[tuple[float, float], Sequence[Carrier]]:
+        """Return the time of some slices, and the connections that may have carried a message then.
+
+        The table `messages` does not say which connection carried an object of a page, so a wait explains its delay
+        only if each of them waited.
+        """
+        span = float(self._net.edges[slices.start]), float(self._net.edges[slices.stop])
+        if len(self._connections) < 2:
+            return span, self._connections
+        return span, [connection for connection in self._connections if connection.carried(*span)]
 
     def _drops(self, slices: slice, _: float) -> Attribution | None:
         """Return a drop as the cause: any drop for UDP; for TCP a drop on a path with retransmissions.
@@ -212,20 +256,19 @@ class LateMessages:
 
     def _kinds(self, _: slice, excess: float) -> Attribution | None:
         """Return the first kind of cause whose own rule explains the message."""
-        if self._facts is None:
+        if not self._connections:
             return None
         all_excess = (self._messages.delay - self._messages.base)[self._messages.late]
         longest_rtt = max((path_use.path.base_rtt_us for path_use in self._path_uses), default=0.0)
-        message = LateMessage(self._facts, excess, all_excess, longest_rtt)
+        message = LateMessage(self._connections[0].facts, excess, all_excess, longest_rtt)
         found = ((cause, rule(message)) for cause, rule in LATE_RULES.items())
         return next(((cause, places) for cause, places in found if places), None)
 
     def sender_waited(self, causes: frozenset[str], slices: slice, excess: float) -> Attribution | None:
         """Return the one of `causes` for which the sender waited longest on its paths, if it explains the delay."""
-        spent: dict[Attribution, float] = {}
-        for path_use in self._path_uses:
-            for (cause, places), us in path_use.time.time.items() if path_use.time is not None else ():
-                if cause in causes:
-                    spent[cause, places] = spent.get((cause, places), 0.0) + float(us[slices].sum())
+        span, carriers = self._carriers(slices)
+        waits = [connection.waits_us(*span) for connection in carriers]
+        known = [key for key in waits[0] if key[0] in causes] if waits else []
+        spent = {key: min(wait.get(key, 0.0) for wait in waits) for key in known}
         attribution = max(spent, key=lambda key: spent[key], default=None)
         return attribution if attribution is not None and spent[attribution] > EXPLAINS * excess else None

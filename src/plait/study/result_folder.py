@@ -7,7 +7,9 @@ import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
+from plait.cache import locked
 from plait.cautions import Caution
 from plait.dataset.study_file import SCHEMA, StudyFile
 from plait.dataset.trial import TRIALS, trial_numbers
@@ -15,6 +17,9 @@ from plait.errors import DataError, MachineError, RequestError
 from plait.files import Folder, UnfitError, json_of
 from plait.limits import remedy
 from plait.study.study import TrialKey
+
+_WORKING = ".work-"
+"""How the names of what a running study has in its result folder begin."""
 
 
 @contextlib.contextmanager
@@ -29,28 +34,38 @@ def open_result_folder(target: Path, study_file: StudyFile, keep: set[TrialKey])
     try:
         _refuse_foreign(target, study_file.name)
         target.mkdir(parents=True, exist_ok=True)
-        lock = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        lock = _lock(target)
     except (UnfitError, DataError) as error:
         raise RequestError(f"writing results to {target}: {_describe(error)}; give another --out") from error
     except OSError as error:
         raise MachineError(cannot_write(target, error)) from error
     try:
-        _lock(lock, target)
         _fill(target, study_file, keep)
         yield
     finally:
         os.close(lock)
 
 
-def _lock(descriptor: int, target: Path) -> None:
+def _lock(target: Path) -> int:
+    """Return a descriptor that holds the lock of the folder. Raise OSError, and RequestError if another plait has it."""
+
+    def refuse(_: object) -> NoReturn:
+        raise RequestError(
+            f"writing results to {target}: another plait runs trials into it; wait for its end, or give another --out"
+        )
+
+    descriptor = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        raise RequestError(
-            f"writing results to {target}: another plait runs trials into it; wait for its end, or give another --out"
-        ) from error
-    except OSError:
-        return  # a network file system without locks holds results as well as before, if only one plait writes there
+        os.close(descriptor)
+        refuse(error)
+    except OSError:  # NFS locks no folder, only a file
+        with contextlib.suppress(MachineError):  # other file systems lock nothing (docs/limitations.md)
+            held = locked(_WORKING, refuse, place=target)
+            os.close(descriptor)
+            return held
+    return descriptor
 
 
 def _fill(target: Path, study_file: StudyFile, keep: set[TrialKey]) -> None:
@@ -127,7 +142,7 @@ def _refuse_foreign(target: Path, name: str | None) -> None:
             raise RequestError(
                 f"writing results to {target}: it holds the study `{previous}`, not `{name}`; give another --out"
             )
-    elif any(not name.startswith(".work-") for name in Folder(target).names()):
+    elif any(not name.startswith(_WORKING) for name in Folder(target).names()):
         raise RequestError(
             f"writing results to {target}: it holds files that are not a study; give another --out"
         )

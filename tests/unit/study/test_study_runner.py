@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import itertools
 import json
+import os
 import shutil
 import signal
+import stat
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -236,9 +241,21 @@ def test_ctrl_c_keeps_what_finished_and_a_rerun_goes_on(tmp_path: Path) -> None:
     assert engine.calls == 4
 
 
-def test_a_folder_into_which_another_plait_runs_trials_is_left_alone(tmp_path: Path) -> None:
-    """Its study.json would have one seed, and its trials another."""
+@pytest.mark.parametrize("locks_folders", [True, False], ids=["local", "nfs"])
+def test_a_folder_into_which_another_plait_runs_trials_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, locks_folders: bool
+) -> None:
+    """Its study.json would have one seed, and its trials another. NFS locks no folder: nfs(5), "Locking"."""
     refused: list[str] = []
+    lock = fcntl.flock
+
+    def flock_of_nfs(descriptor: int, operation: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        lock(descriptor, operation)
+
+    if not locks_folders:
+        monkeypatch.setattr(fcntl, "flock", flock_of_nfs)
 
     def fault(_: Job) -> None:
         with pytest.raises(RequestError) as caught:
@@ -281,6 +298,28 @@ def test_a_full_disk_is_reported_once_with_its_remedy(tmp_path: Path) -> None:
 
     with pytest.raises(MachineError, match=r"No space left on device; free some space and run again"):
         run(tmp_path, FakeEngine(fault))
+
+
+def test_a_wall_clock_that_jumps_changes_no_trial_and_no_duration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path, FakeEngine(), out="steady")
+    moments = itertools.cycle([1.8e9, 3.0e8, 4.1e9])
+    monkeypatch.setattr(time, "time", lambda: next(moments))
+    monkeypatch.setattr(time, "time_ns", lambda: int(next(moments) * 1e9))
+    jumping = run(tmp_path, FakeEngine(), out="jumping", fresh=True)
+    assert all(0 <= trial.wall_s < 1e6 for trial in jumping.finished)
+    for path in tmp_path.rglob("*"):  # files of 1979 to 2099
+        os.utime(path, (moment := next(moments), moment))
+    shutil.rmtree(tmp_path / "jumping" / "trials")
+    engine = FakeEngine()
+    assert len(run(tmp_path, engine, out="jumping").finished) == 6
+    assert engine.calls == 0, "the store has them"
+    digests = [
+        [read_provenance(Folder(tmp_path / out / trial)).digest for trial in trials(tmp_path, out)]
+        for out in ("steady", "jumping")
+    ]
+    assert digests[0] == digests[1]
 
 
 def test_all_trials_may_fail(tmp_path: Path) -> None:

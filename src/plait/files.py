@@ -384,7 +384,7 @@ class Folder:
     def _check(self, name: str) -> None:
         reason = wrong_name(name)
         if reason is not None:
-            raise self._refused(errno.EINVAL, "", f"there is no file {name[:80]!r} in a folder: {reason}")
+            raise self._refused(errno.EILSEQ, "", f"the name {name[:80]!r} cannot be used: {reason}")
 
     def _not_a_folder(self, parent: Folder, descriptor: int, name: str) -> OSError:
         mode = os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode

@@ -22,6 +22,7 @@ _REMEDIES = {
     errno.ENOMEM: "free some memory, or raise the limit (ulimit -v)",
     errno.ENOSPC: "free some space",
     errno.EDQUOT: "free some space",
+    errno.EILSEQ: "choose another name",
     errno.EROFS: "the file system is read-only; choose another folder",
 }
 

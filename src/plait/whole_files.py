@@ -109,7 +109,7 @@ def wrong_name(name: str) -> str | None:
     if "/" in name:
         return "it contains a slash, and so leads to another folder"
     if not name.isprintable():
-        return "it contains control characters"
+        return "it contains control characters, or is not UTF-8"
     if len(name.encode(errors="replace")) > 255:
         return "it is longer than 255 bytes"
     return None

@@ -304,7 +304,8 @@ def _report_outcome(outcome: StudyOutcome, folder: Path, *, halted: bool) -> Non
 
     failed = [(trial.key.folder(folder), trial.error or "") for trial in outcome.failed]
     for trials, error in failed_alike(failed):
-        more = f" and {len(trials) - 1} more trials" if len(trials) > 1 else ""
+        further = len(trials) - 1
+        more = f" and {further} more trial{'s' * (further > 1)}" if further else ""
         console = trials[0] / "logs" / "console.log"
         where = f"\n  the log of the trial: {console}" if console.is_file() else ""
         notify(f"{trials[0]}{more} failed: {error}{where}")

@@ -23,6 +23,7 @@ from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_nu
 from plait.engine.workspace import Workspace
 from plait.errors import DataError, MachineError, RequestError
 from plait.files import Folder
+from plait.limits import remedy
 
 MOST_ROWS = 1 << 20
 """Rows of a file, except for a single trial with more."""
@@ -64,7 +65,7 @@ def export_dataset(
             Folder(out.absolute().parent).take(target, out.name)
     except OSError as error:
         raise MachineError(
-            f"writing {out}: {error.strerror or error}; check space and permissions"
+            f"writing {out}: {error.strerror or error}; {remedy(error, 'check space and permissions')}"
         ) from error
     return written
 

@@ -104,7 +104,10 @@ def explain_study(
     if not cases:
         selection = f"trial {trial} of " if trial is not None else ""
         if further := failed[_MOST_FAILED:]:
-            failed = [*failed[:_MOST_FAILED], f"and {len(further)} more"]
+            failed = [
+                *failed[:_MOST_FAILED],
+                f"and {len(further)} more failed trial{'s' * (len(further) > 1)}",
+            ]
         raise RequestError(
             f"explaining {selection}{folder}: there is no completed trial; "
             + ("; ".join(failed) or "`plait run` runs those that are missing")

@@ -17,6 +17,7 @@ from plait.dataset.trial import checked_digest, read_trial, trial_folder, trial_
 from plait.engine.workspace import Workspace
 from plait.errors import MachineError, RequestError, shell_command
 from plait.files import Folder
+from plait.limits import remedy
 from plait.results.shards import Source, refuse_other_studies, shard_trials
 
 _SAME_FIELDS = ("engine", "kernel", "agent_sha256", "plait_version")
@@ -59,7 +60,7 @@ def merge(target: Path, folders: Sequence[Path], *, mixed: bool = False) -> int:
             Folder(target.absolute().parent).take(folder, target.name)
     except OSError as error:
         raise MachineError(
-            f"merging into {target}: {error.filename}: {error.strerror}; check space and permissions"
+            f"merging into {target}: {error.filename}: {error.strerror}; {remedy(error, 'check space and permissions')}"
         ) from error
     return sum(map(len, chosen.values()))
 

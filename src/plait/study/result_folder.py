@@ -47,7 +47,7 @@ def open_result_folder(target: Path, study_file: StudyFile, keep: set[TrialKey])
 
 
 def _lock(target: Path) -> int:
-    """Return a descriptor that holds the lock of the folder. Raise OSError, and RequestError if another plait has it."""
+    """Return a descriptor that locks the folder. Raise OSError, and RequestError if another plait has it."""
 
     def refuse(_: object) -> NoReturn:
         raise RequestError(

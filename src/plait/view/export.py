@@ -14,6 +14,7 @@ from plait.analysis.labels.study_labels import labels_in
 from plait.dataset.trial import read_trial, trial_folder
 from plait.errors import DataError, MachineError, PlaitError, RequestError
 from plait.files import Folder
+from plait.limits import remedy
 from plait.report.assemble import read_partly, summary_of
 from plait.report.figures.kinds.over_time_chart import KINDS
 from plait.report.figures.study_figures import figure_data, static_figures
@@ -60,7 +61,7 @@ def export_site(roots: Sequence[Path], target: Path, notify: Callable[[str], Non
                 notify(str(error))
     except OSError as error:
         raise MachineError(
-            f"exporting to {error.filename or target}: {error.strerror}; check space and permissions"
+            f"exporting to {error.filename or target}: {error.strerror}; {remedy(error, 'check space and permissions')}"
         ) from error
     return output.count
 

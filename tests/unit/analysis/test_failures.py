@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from plait.analysis.failures import failed_alike, in_one_line
 from plait.cli.run import _report_outcome
 from plait.study.study import StudyOutcome, TrialKey, TrialOutcome
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 PANIC = "the guest's kernel panicked: not syncing: Segfault with no mm\n  at mine_pick+0xb0/0x340 (mine.c:10)\n  ? {}"
 
@@ -25,21 +25,22 @@ def test_only_reason_and_place_distinguish_failures() -> None:
     ]
 
 
+@pytest.mark.parametrize(("alike", "words"), [(1, ""), (2, " and 1 more trial"), (3, " and 2 more trials")])
 def test_a_trace_is_printed_once_with_the_path_of_the_console(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], alike: int, words: str
 ) -> None:
     ended = []
-    for index in range(3):
+    for index in range(alike):
         key = TrialKey("case", index)
         console = key.folder(tmp_path) / "logs" / "console.log"
         console.parent.mkdir(parents=True)
         console.touch()
         ended.append(TrialOutcome(key, PANIC.format(index), reused=False, wall_s=0))
-    _report_outcome(StudyOutcome(3, ended, interrupted=False), tmp_path, halted=False)
+    _report_outcome(StudyOutcome(alike, ended, interrupted=False), tmp_path, halted=False)
     text = capsys.readouterr().err
     first = tmp_path / "trials" / "case" / "000"
     assert text == (
-        f"plait: {first} and 2 more trials failed: {PANIC.format(0)}\n"
+        f"plait: {first}{words} failed: {PANIC.format(0)}\n"
         f"  the log of the trial: {first / 'logs' / 'console.log'}\n"
     )
 

@@ -68,5 +68,5 @@ def test_the_reasons_of_failed_trials_are_counted_where_not_all_are_given(tmp_pa
     tcp, _ = two_paths()
     dead = FakeCase(tcp.name, tcp.settings, tcp.plan, failed=dict.fromkeys(range(5), "the guest died"))
     write_study(tmp_path, (dead,), repeat=5)
-    with pytest.raises(RequestError, match=r"(the guest died.*){3}; and 2 more$"):
+    with pytest.raises(RequestError, match=r"(the guest died.*){3}; and 2 more failed trials$"):
         plait.open(tmp_path).explain()

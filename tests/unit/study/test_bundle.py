@@ -16,7 +16,7 @@ from fake_engine import FakeEngine
 from plait.cache import cache_root, unless_used
 from plait.cli.shared.bundles import requested_study, show_repeat
 from plait.dataset.trial import trial_numbers
-from plait.errors import DataError, PlaitError, RequestError, ScenarioError
+from plait.errors import DataError, MachineError, PlaitError, RequestError, ScenarioError
 from plait.plan.case_plan import resolve_case
 from plait.plan.identity import plan_bytes
 from plait.scenario import load, parse
@@ -299,6 +299,16 @@ def test_a_missing_algorithm_is_named_with_the_command_that_adds_it(place: Path)
     (place / "files").mkdir()
     with pytest.raises(RequestError, match=r"plait kernel add algorithms/mine\.c"):
         open_bundle(bundle, place / "files")
+
+
+@pytest.mark.parametrize("name", ["two\nlines.zip", "latin-\udce9.zip"])
+def test_a_bundle_whose_name_cannot_be_used_says_so(place: Path, name: str) -> None:
+    with pytest.raises(MachineError) as refused:
+        write_bundle(Path("results"), place / name)
+    assert str(refused.value) == (
+        f"writing the bundle {place / name}: {place}: the name {name!r} cannot be used: it contains control "
+        "characters, or is not UTF-8; choose another name"
+    )
 
 
 def test_what_is_no_bundle_is_refused(place: Path) -> None:

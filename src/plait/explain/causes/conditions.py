@@ -32,7 +32,8 @@ def _bucket(facts: FlowFacts, places: Places) -> list[str]:
         spans = facts.edges[stretches(empty)].tolist() if empty is not None else []
         if spans:
             listed = [f"{seconds(begin / 1e6)} to {seconds(end / 1e6)}" for begin, end in spans[:MAX_PLACES]]
-            rest = f", and {len(spans) - MAX_PLACES} more times" if len(spans) > MAX_PLACES else ""
+            further = len(spans) - MAX_PLACES
+            rest = f", and {further} more time{'s' * (further > 1)}" if further > 0 else ""
             sentences.append(f"It was empty from {', '.join(listed)}{rest}.")
     return sentences
 

@@ -100,7 +100,10 @@ def _changed_fields(first_study: object, second_study: object) -> list[str]:
     return (
         lines
         if further <= 0
-        else [*lines[:_MANY_FIELDS], f"and {further} more fields; see scenario in each study.json"]
+        else [
+            *lines[:_MANY_FIELDS],
+            f"and {further} more field{'s' * (further > 1)}; see scenario in each study.json",
+        ]
     )
 
 

@@ -401,7 +401,8 @@ def _sorted(mistakes: list[Mistake]) -> list[Mistake]:
     distinct.sort(key=lambda m: (m.line or 0, m.column or 0))
     if len(distinct) > MAX_SHOWN:
         cut = distinct[MAX_SHOWN]
-        message = f"at least {len(distinct) - MAX_SHOWN} more mistakes follow; fix those above first"
+        further = len(distinct) - MAX_SHOWN
+        message = f"at least {further} more mistake{'s follow' if further > 1 else ' follows'}; fix those above first"
         return [*distinct[:MAX_SHOWN], Mistake(cut.source, cut.line, cut.column, "", message)]
     return distinct
 

@@ -15,6 +15,7 @@ from plait.dataset.trial import checked_digest, read_trial, trial_folder, trial_
 from plait.errors import MachineError, RequestError, shell_command
 from plait.files import Folder, Output
 from plait.kernel import additions
+from plait.limits import remedy
 from plait.plan.case_plan import resolve_case
 from plait.plan.identity import plan_bytes
 from plait.results.explain import recorded_folder, recorded_scenario
@@ -88,7 +89,8 @@ def write_bundle(
             _add_study(bundle, Folder(folder))
     except OSError as error:
         raise MachineError(
-            f"writing the bundle {path}: {error.strerror}: {error.filename or path}; check space and permissions"
+            f"writing the bundle {path}: {error.filename or path}: {error.strerror}; "
+            f"{remedy(error, 'check space and permissions')}"
         ) from error
     return path
 

@@ -37,14 +37,13 @@ def seconds(value: float | None) -> str:
     """Return seconds as "37.9 s" or "420 ms"."""
     if value is None:
         return MISSING
-    if abs(value) < 1:
-        return f"{significant(value * 1e3)} ms"
-    return f"{significant(value)} s" if abs(value) >= 1 else f"{significant(value * 1e3)} ms"
+    # 999.7 ms would read 1000 ms
+    return f"{significant(value)} s" if abs(value) >= 0.9995 else f"{significant(value * 1e3)} ms"
 
 
 def micros(value: float | None) -> str:
-    """Return microseconds as "20.4 ms"."""
-    return MISSING if value is None else f"{significant(value / 1e3)} ms"
+    """Return microseconds as "1.12 s" or "20.4 ms"."""
+    return seconds(None if value is None else value / 1e6)
 
 
 def percent(value: float | None, digits: int = 3) -> str:

@@ -131,7 +131,7 @@ def series_view(series: TrialSeries) -> dict[str, Any]:
         ],
         "queues": [
             {
-                "label": queue.label.replace("->", "\N{RIGHTWARDS ARROW}"),
+                "label": queue.label,
                 "colour": None if queue.colour is None else queue.colour % PATHS,
                 "queue": _columns(queue.queue_bytes),
             }
@@ -218,7 +218,7 @@ def _direction(name: str, rate_bps: int | None, label: str, rows: pl.DataFrame) 
 
     queue = rows["queue_bytes"].drop_nulls()
     return {
-        "name": name.replace("->", "\N{RIGHTWARDS ARROW}"),
+        "name": name,
         "label": label,
         "bytes": size(carried),
         "carried": rounded(carried),

@@ -57,7 +57,7 @@ def test_clicks_lead_from_a_cell_to_its_trials_and_to_everything_about_a_trial(v
     assert visitor.drawn() >= 2
     assert "reached" in visitor.text("#why")
     assert visitor.run("return document.querySelectorAll('#network svg text').length") > 4
-    visitor.click("#network .grid button", "h1\N{RIGHTWARDS ARROW}s1")
+    visitor.click("#network .grid button", "h1->s1")
     assert "throughput" in visitor.text("#network figure")
     visitor.click("#events .grid button", "10.000000")
     assert visitor.until("return document.querySelector('.announce').textContent").startswith("Marked")
@@ -283,7 +283,7 @@ def test_the_five_questions_of_the_guide_need_only_the_keyboard(address: str, ch
     why = ask(*trial, ("Why it was not faster", "/t/"))
     assert "reached" in why.text("#why")
     assert why.run("return document.querySelector('#why').getBoundingClientRect().top < innerHeight / 2")
-    carried = ask(*trial, ("Network", "/t/"), ("h1\N{RIGHTWARDS ARROW}s1", "/t/"))
+    carried = ask(*trial, ("Network", "/t/"), ("h1->s1", "/t/"))
     assert "throughput" in carried.text("#network figure")
     compared = ask(("TCP, rate 2mbit, delay 5ms: side by side", "^s/"))
     compared.tab_to("MPTCP, rate 2mbit, delay 5ms: side by side", most=120)

@@ -50,8 +50,8 @@ _FORMS = {"percent": _Unit("percent", percent, ((0.01, "%"),)), "count": _Unit("
 _ENDINGS = {
     "_per_s": _Unit("count", count, ((1.0, "1/s"),)),
     "_bps": _Unit("rate", rate, ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))),
-    "_bytes": _Unit("size", size, ((1e6, "MB"), (1e3, "kB"), (1.0, "B"))),
-    "_us": _Unit("micros", micros, ((1e6, "s"), (1e3, "ms"), (1.0, "\N{MICRO SIGN}s"))),
+    "_bytes": _Unit("size", size, ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))),
+    "_us": _Unit("micros", micros, ((1e6, "s"), (1e3, "ms"))),
     "_s": _Unit("seconds", seconds, ((1.0, "s"), (1e-3, "ms"))),
 }
 """By the end of a name; names without a unit are ratios and counts."""

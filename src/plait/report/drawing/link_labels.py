@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from plait.analysis.labels.study_labels import StudyLabels
+from plait.analysis.labels.study_labels import ARROW, StudyLabels
 from plait.analysis.wording import plain, rate, significant, size
 from plait.frames import DEFAULT_MTU
 from plait.plan.model.links import EFFECTS, Link, LinkDirection
@@ -14,7 +14,6 @@ from plait.plan.model.qdiscs import PlaitTrace
 from plait.plan.network.model import WIRE
 
 MOST_NOTES = 12
-ARROW = "\N{RIGHTWARDS ARROW}"
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ class LinkLabels:
         for direction, one_way in zip(link.directions, (words.forward, words.backward), strict=True):
             if one_way:
                 ends = (self.called.node(direction.source), self.called.node(direction.target))
-                parts.append(f"{f' {ARROW} '.join(ends)}: {', '.join(one_way)}")
+                parts.append(f"{ARROW.join(ends)}: {', '.join(one_way)}")
         return "; ".join(part for part in parts if part)
 
     def direction(self, direction: LinkDirection) -> str:

@@ -61,6 +61,8 @@ _UPRIGHT = 26
 """Pixels of a vertical axis for each of its ticks."""
 _FLUSH = 6
 """Labels of vertical axes that are nearer to an end stay within it: titles of panels side by side are level then."""
+_CLOSE = -2
+"""Least pixels between the boxes of these labels: figures fill less than the height of theirs."""
 _LEAST_HEIGHT = 46
 """Least height of a panel whose vertical axis has numbers."""
 _TALLEST = 0.9
@@ -180,7 +182,7 @@ def _placed(panel: Spec, number: int, count: int, grid: _Grid) -> Spec:
         x["labelFlush"] = _APART
     if y.get("tickCount"):
         y["tickCount"] = max(3, min(y["tickCount"], grid.heights[number] // _UPRIGHT))
-        y["labelFlush"] = _FLUSH
+        y |= {"labelFlush": _FLUSH, "labelSeparation": _CLOSE}
     if grid.shares_x and number + grid.columns < count:
         x |= {"labels": False, "title": None}
     if grid.shares_y and number % grid.columns:
@@ -251,7 +253,7 @@ def _numbers(channel: Spec) -> list[str]:
     if "labelExpr" in channel.get("axis", {}):
         return ["100 %"]
     decimals = max(0, -math.floor(math.log10((domain[1] - domain[0]) / 5)))
-    return [f"{end:,.{decimals}f}" for end in domain]
+    return [f"{end:.{decimals}f}" for end in domain]
 
 
 def _with_key_in_hole(panels: list[Spec], grid: _Grid, spacing: dict[str, float]) -> list[Spec]:

@@ -136,6 +136,7 @@ def config(font: str = FONT) -> dict[str, Any]:
     return {
         "font": font,
         "background": "@surface",
+        "locale": {"number": {"decimal": ".", "thousands": "", "grouping": [3], "currency": ["", ""]}},
         "padding": 6,
         "view": {"stroke": None},
         "title": {
@@ -163,7 +164,7 @@ def config(font: str = FONT) -> dict[str, Any]:
             "titleFontWeight": "normal",
             "titlePadding": 6,
         },
-        "axisQuantitative": {"labelOverlap": "greedy", "labelSeparation": 5},
+        "axisQuantitative": {"labelSeparation": 5},
         "axisX": {
             "grid": False,
             "domain": True,

@@ -24,8 +24,8 @@ plait.format = (() => {
   function unit(kind, value) {
     if (kind === "rate") return scaled(value, "bit/s");
     if (kind === "size") return scaled(value, "B");
-    if (kind === "seconds") return Math.abs(value) < 1 ? [1e-3, "ms"] : [1, "s"];
-    if (kind === "micros") return [1e3, "ms"];
+    if (kind === "seconds") return Math.abs(value) < 0.9995 ? [1e-3, "ms"] : [1, "s"];
+    if (kind === "micros") return Math.abs(value) < 999500 ? [1e3, "ms"] : [1e6, "s"];
     if (kind === "percent") return [0.01, "%"];
     return [1, ""];
   }
@@ -63,7 +63,7 @@ plait.format = (() => {
   const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 
   // Keeps a number with its unit, an equation, and the arrow of a direction on one line.
-  const together = (text) => text.replaceAll("->", "\u2192").replace(/(\d) (?=(?:%|[GMk]?bit\/s|[GMk]?B|[mu\u00b5n]?s)(?![\w/]))/g, "$1\u00a0").replace(/ ([=<>]) (?=[\d\u2212])/g, "\u00a0$1\u00a0").replace(/(\([\d.]+,) (?=[\d.]+\))/g, "$1\u00a0");
+  const together = (text) => text.replaceAll("->", "-\u2060>").replace(/(\d) (?=(?:%|[GMk]?bit\/s|[GMk]?B|[mu\u00b5n]?s)(?![\w/]))/g, "$1\u00a0").replace(/ ([=<>]) (?=[\d\u2212])/g, "\u00a0$1\u00a0").replace(/(\([\d.]+,) (?=[\d.]+\))/g, "$1\u00a0");
 
   // The name of a field in words.
   const words = (name) => name.replaceAll("_", " ");

@@ -13,9 +13,11 @@ from plait.analysis.compare.summary import summarise
 from plait.analysis.rows import CaseRows, TrialRow
 from plait.dataset.study_file import StudyFile
 from plait.report.figures.kinds.cases import CASES
+from plait.report.figures.marks import SCHEMA
 from plait.report.figures.selection import content_of, wanted
 from plait.report.figures.study_figures import static_figures
-from plait.report.render.render import draw_all
+from plait.report.render.grid import together
+from plait.report.render.render import draw_all, standalone, svg_of
 from plait.report.render.theme import DARK, LIGHT, luminance
 from plait.results.read import StudyData
 from svg_boxes import clipped, overlaps, text_boxes
@@ -170,3 +172,39 @@ def test_values_differ_in_shape_and_in_dashes_where_they_differ_in_colour(drawn:
     assert len(set(points)) == len(SCHEDULERS)
     dashes = set(re.findall(r'stroke-dasharray="([^"]*)"', drawn["shares"].svg))
     assert len(dashes) >= len(CONTROLS) - 1
+
+
+def _panel(seconds: float, top: float, height: int) -> dict[str, Any]:
+    """A chart of a line to `top` over `seconds`."""
+    axes = {
+        "x": ("t", seconds, {"title": "Time, s", "tickCount": 6}),
+        "y": ("v", top, {"title": "V", "tickCount": 4}),
+    }
+    encoding = {
+        name: {
+            "field": field,
+            "type": "quantitative",
+            "axis": axis,
+            "scale": {"domain": [0, end], "nice": False},
+        }
+        for name, (field, end, axis) in axes.items()
+    }
+    data = {"values": [{"t": 0, "v": 0}, {"t": seconds, "v": top}]}
+    return {"width": 200, "height": height, "title": "p", "data": data, "encoding": encoding, "mark": "line"}
+
+
+@pytest.mark.parametrize(("panels", "height"), [(2, 46), (2, 60), (3, 75), (4, 90)])
+@pytest.mark.parametrize("end", [1.5, 2.1, 4.0, 9.0, 5200.0])
+def test_a_label_within_an_edge_hides_none_beside_it_and_numbers_have_no_comma(
+    panels: int, height: int, end: float
+) -> None:
+    svg = svg_of(standalone(together(SCHEMA, [_panel(end, end, height)] * panels, 175.0)))
+    boxes = [box for box in text_boxes(svg) if re.fullmatch(r"[\d.,]+", box.text)]
+    lowest = max(box.top for box in boxes)
+    first_right = min(box.left for box in boxes if box.top > lowest - 2)
+    upright = sorted({float(box.text) for box in boxes if box.right < first_right})
+    level = [float(box.text) for box in boxes if box.top > lowest - 2]
+    for labels in (upright, sorted(set(level))):
+        distances = {round(b - a, 6) for a, b in itertools.pairwise(labels)}
+        assert len(labels) >= 2, labels
+        assert len(distances) == 1, labels

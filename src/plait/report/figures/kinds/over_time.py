@@ -55,8 +55,9 @@ def _table(request: FigureRequest, content: Content) -> TableRows:
     rows: TableRows = [["case", "trial", "t_s", "series", column]]
     for trial in few_trials(content.shown, SIDE_BY_SIDE):
         for line in lines(trial.by_name or trial.series, request.metric):
-            series = line.label.replace(" \N{RIGHTWARDS ARROW} ", "->")
-            rows += [[trial.case, trial.index, number(t), series, number(v * unit)] for t, v in line.points]
+            rows += [
+                [trial.case, trial.index, number(t), line.label, number(v * unit)] for t, v in line.points
+            ]
     return rows
 
 

@@ -156,7 +156,7 @@ def _queue_lines(series: TrialSeries) -> list[Line]:
     for number, queue in enumerate(series.queues):
         colour = path_token(queue.colour if queue.colour is not None else number)
         points = tuple((t, value / 1e3) for t, value in queue.queue_bytes)
-        drawn.append(Line(queue.label.replace("->", " \N{RIGHTWARDS ARROW} "), colour, points))
+        drawn.append(Line(queue.label, colour, points))
     return drawn
 
 

@@ -150,5 +150,5 @@ def _x(axis: Factor) -> Spec:
     return numbers(
         "x",
         scale={"padding": EDGE} | ({"type": "log", "nice": False} if apart else {"zero": False}),
-        axis=number_axis(axis.title, count=4, labelOverlap="greedy", labelSeparation=6),
+        axis=number_axis(axis.title, count=4, labelSeparation=6),
     )

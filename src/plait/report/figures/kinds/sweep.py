@@ -24,7 +24,7 @@ from plait.report.figures.marks import (
 )
 from plait.report.figures.roles import MOST_SERIES, CaseLabels, panel_labels
 
-TICK = ",.10~g"
+TICK = ".10~g"
 """The value itself: a format that follows from the axis' own steps makes 1 of 0.5."""
 _SOLID = {"value": [1, 0]}
 LOGARITHMIC = 30

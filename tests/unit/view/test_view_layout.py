@@ -61,6 +61,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     write(folder / "crossed", crossed, {"figures": [{"kind": "line"}]})
     write(folder / "again", crossed, {"figures": [{"kind": "scatter"}]})
     write(folder / "single", tuple(case(1, rate) for rate in (3, 6, 9)), {})
+    write(folder / "apart", (case(1, 4),), {})
     with served(folder) as server:
         yield server.address
 
@@ -185,6 +186,13 @@ def test_two_studies_that_differ_in_their_figures_say_so_in_one_line(visitor: Vi
     visitor.go(f"studies/{study_of(visitor, 'crossed')}/{study_of(visitor, 'again')}")
     assert "figures differ" in visitor.text("#scenario")
     assert "scatter" not in visitor.text("#scenario")
+
+
+def test_two_studies_without_a_common_case_promise_no_means(visitor: Visitor) -> None:
+    visitor.go(f"studies/{study_of(visitor, 'crossed')}/{study_of(visitor, 'apart')}")
+    assert "no case in common" in visitor.text("#cases")
+    assert "Means" not in visitor.text("#cases")
+    assert visitor.run("return document.querySelector('#cases select') === null")
 
 
 def test_a_title_in_the_bar_is_cut_only_where_it_does_not_fit(visitor: Visitor) -> None:

@@ -130,7 +130,8 @@
       });
       where.replaceChildren(rows.element, h("p", { class: "files" }, h("button", { type: "button", onclick: () => plait.save("studies.csv", rows.csv()) }, "These rows as CSV")));
     }
-    if (shared.length) draw();
+    const lacking = !both.length ? "They have no case in common. Choose a case of each to see the two over time." : !shared.length ? "They have no metric in common." : null;
+    if (!lacking) draw();
     const differs = scenario.differences(a.scenario, b.scenario);
     const drawing = /^figures(\.|$)/;
     const name = (study) => `${study.title} (${study.folder})`;
@@ -140,9 +141,11 @@
         h("h1", {}, "Two studies side by side"),
         h("dl", { class: "facts-list" }, [["First", a], ["Second", b]].map(([term, study]) => [h("dt", {}, term), h("dd", {}, h("a", { href: `#/s/${study.id}` }, name(study)))])),
         h("section", { id: "cases" }, h("h2", {}, "Cases of both studies"),
-          shared.length ? h("div", { class: "tools" }, plait.cases.choose("Metric", shared.map((view) => [view.name, view.title]), state.metric, (value) => { state.metric = value; draw(); })) : null,
-          !shared.length ? h("p", { class: "note" }, "They have no metric in common.") : both.length ? where : h("p", { class: "note" }, "They have no case in common. Choose a case of each to see the two over time."),
-          h("p", { class: "note" }, "Means with their 95 % intervals. ", h("code", {}, "plait compare"), " tests the differences.")),
+          lacking ? h("p", { class: "note" }, lacking) : [
+            h("div", { class: "tools" }, plait.cases.choose("Metric", shared.map((view) => [view.name, view.title]), state.metric, (value) => { state.metric = value; draw(); })),
+            where,
+            h("p", { class: "note" }, "Means with their 95 % intervals. ", h("code", {}, "plait compare"), " tests the differences."),
+          ]),
         h("section", { id: "scenario" }, h("h2", {}, "Differences of the scenarios"), scenario.differencesTable(differs.filter(([path]) => !drawing.test(path)), "First", "Second"),
           differs.some(([path]) => drawing.test(path)) ? h("p", { class: "note" }, "Their figures differ too; those change no result.") : null),
       ],

@@ -80,6 +80,17 @@ def test_the_legend_has_the_initial_rate_of_a_path_that_an_event_changes() -> No
     assert facts == ["initially 5 Mbit/s, base RTT 20 ms", "5 Mbit/s, base RTT 20 ms"]
 
 
+def test_the_legend_has_samples_of_colours_only_where_they_tell_paths_apart() -> None:
+    samples = {}
+    for count in (1, 2):
+        plan = plan_of(TWO, f"traffic={[{'bulk': {'from': 'h1', 'to': 'h2', 'duration': '5s'}}] * count}")
+        paths = coloured_paths(plan, TrialSeries(0, 0, (), (), 0), LIGHT)
+        below = draw(plan, paths, LIGHT, legend=True).partition(f"{paths[0].label}: ")[2]
+        assert all(f"{path.label}: {path.facts}" in draw(plan, paths, LIGHT, legend=True) for path in paths)
+        samples[count] = below.count('stroke="')
+    assert samples == {1: 1, 2: 0}
+
+
 @pytest.mark.parametrize("scenario", SHIPPED)
 def test_nothing_covers_anything_in_networks_of_shipped_scenarios(scenario: str) -> None:
     svg = drawn(scenario)
@@ -140,8 +151,8 @@ def test_conditions_of_both_directions_make_one_text() -> None:
     labels = LinkLabels(plan)
     lte = next(link for link in plan.links if link.name == "phone-lte")
     assert labels.label(lte) == (
-        "phone → lte: 10 Mbit/s, 25 ± 8 ms, queue 64 kB, 1 % reordered, 0.1 % duplicated; "
-        "lte → phone: 30 Mbit/s, 25 ms, 0.2 % loss, queue 400 pkt, 0.01 % corrupted"
+        "phone->lte: 10 Mbit/s, 25 ± 8 ms, queue 64 kB, 1 % reordered, 0.1 % duplicated; "
+        "lte->phone: 30 Mbit/s, 25 ms, 0.2 % loss, queue 400 pkt, 0.01 % corrupted"
     )
     assert (
         labels.direction(lte.directions[1]) == "30 Mbit/s, 25 ms, 0.2 % loss, queue 400 pkt, 0.01 % corrupted"

@@ -79,7 +79,7 @@ def test_links_are_labelled_with_their_conditions() -> None:
     adsl = first.model_copy(
         update={"directions": (forward, backward.model_copy(update={"rate_bps": 500_000}))}
     )
-    assert labels.label(adsl) == "5 ms, queue 100 pkt; h1 → s1: 5 Mbit/s; s1 → h1: 500 kbit/s"
+    assert labels.label(adsl) == "5 ms, queue 100 pkt; h1->s1: 5 Mbit/s; s1->h1: 500 kbit/s"
     unlimited = fake_plan(paths=(FakePath(None, 1, None),))
     assert LinkLabels(unlimited).label(unlimited.links[0]) == ""
 

@@ -63,10 +63,11 @@ ALONG = (0.5, 0.44, 0.56, 0.38, 0.62, 0.33, 0.67, 0.28, 0.72, 0.2, 0.8)
 
 @dataclass(frozen=True)
 class DrawnPath:
-    """A path to colour: the names of its link directions, its colour, its name, and its rate and delay."""
+    """A path to draw: the names of its link directions, its colour, its name, and its rate and delay."""
 
     directions: tuple[str, ...]
-    colour: str
+    colour: str | None
+    """None: grey as all others, so that its entry of a key has no sample."""
     label: str
     facts: str
 
@@ -247,7 +248,9 @@ def _strokes(drawn: _DrawnLink, colours: Mapping[str, str]) -> str:
     separation = _separation(drawn.users)
     for place, path in enumerate(drawn.users):
         shift = (place - (len(drawn.users) - 1) / 2) * separation
-        parts.append(stroke(drawn.curve.beside(shift), path.colour, min(2.4, separation * 0.6)))
+        parts.append(
+            stroke(drawn.curve.beside(shift), path.colour or colours["muted"], min(2.4, separation * 0.6))
+        )
     return "".join(parts)
 
 
@@ -321,8 +324,10 @@ def _legend(paths: Sequence[DrawnPath], top: float, colours: Mapping[str, str]) 
     rows = []
     for number, path in enumerate(paths):
         y = top + 22 * number + 8
-        rows.append(stroke(f"M{MARGIN - 24} {y:.1f}h22", path.colour, 3))
-        rows.append(text(MARGIN + 8, y + 4, f"{path.label}: {path.facts}", colours["ink"], "start"))
+        if path.colour is not None:
+            rows.append(stroke(f"M{MARGIN - 24} {y:.1f}h22", path.colour, 3))
+        left = MARGIN - 24 if path.colour is None else MARGIN + 8
+        rows.append(text(left, y + 4, f"{path.label}: {path.facts}", colours["ink"], "start"))
     return "".join(rows)
 
 
@@ -344,12 +349,12 @@ def coloured_paths(plan: Plan, series: TrialSeries, colours: Mapping[str, str]) 
     paths = []
     for number, (_, path) in enumerate(distinct_paths(plan)):
         # With several flows the colours of the charts distinguish flows, and paths have none of their own.
-        token = "muted" if several else f"path{by_path.get(path.name, number) % PATHS}"
+        colour = None if several else colours[f"path{by_path.get(path.name, number) % PATHS}"]
         facts = [
             _path_rate(path, plan),
             f"base RTT {plain(micros(path.base_rtt_us))}",
         ]
-        paths.append(DrawnPath(path.forward, colours[token], path.name, ", ".join(filter(None, facts))))
+        paths.append(DrawnPath(path.forward, colour, path.name, ", ".join(filter(None, facts))))
     return paths
 
 

@@ -51,7 +51,7 @@
     }) : null;
     return [
       trial.network ? [h("div", { class: "scroll drawing" }, plait.drawing(trial.network.svg)),
-        h("ul", { class: "key" }, trial.network.paths.map(([label, facts, colour]) => h("li", {}, h("i", { vars: { background: colour } }), `${label}: ${facts}`))),
+        h("ul", { class: "key" }, trial.network.paths.map(([label, facts, colour]) => h("li", {}, colour && h("i", { vars: { background: colour } }), `${label}: ${facts}`))),
         h("p", {}, files(base, "network", ["svg", "pdf", "png"]))] : null,
       rows ? [h("h3", {}, "What each link carried"), h("p", { class: "note" }, "A direction shows its throughput over time."), rows.element, place] : null,
     ];

@@ -34,9 +34,17 @@ def numbers(name: str = "", **channel: object) -> Spec:
     return {**({"field": name} if name else {}), "type": "quantitative", **channel}
 
 
-def number_axis(title: str, *, count: int = 6, **axis: object) -> Spec:
+def number_axis(title: str | list[str], *, count: int = 6, **axis: object) -> Spec:
     """Return an axis of numbers with about `count` labels."""
     return {"title": title, "tickCount": count, **axis}
+
+
+def spanning(low: float, high: float, title: str, **axis: object) -> Spec:
+    """Return the encoding of numbers from `low` to `high`, whose title says so if lengths do not show their ratios."""
+    titles = [title, "(axis starts above 0)"] if low > 0 else title
+    return numbers(
+        scale={"domain": [low, high], "nice": False, "zero": False}, axis=number_axis(titles, **axis)
+    )
 
 
 def distinct(name: str, order: Sequence[str], second: str, legend: Spec | None, *, first: int = 0) -> Spec:

@@ -174,6 +174,8 @@ def _in_rows(
 
 def title_in_lines(title: Any, width: float, size: float) -> Any:
     """Return a title in as many lines as its panel, `width` pixels wide, needs: a wider one would widen the panel."""
+    if isinstance(title, list):
+        return [line for part in title for line in folded(part, width, size, bold=True)]
     if not isinstance(title, str):
         return title
     lines = folded(title, width, size, bold=True)

@@ -13,7 +13,7 @@ from plait.analysis.compare.summary import summarise
 from plait.analysis.rows import CaseRows, TrialRow
 from plait.dataset.study_file import StudyFile
 from plait.report.figures.kinds.cases import CASES
-from plait.report.figures.marks import SCHEMA
+from plait.report.figures.marks import SCHEMA, spanning
 from plait.report.figures.selection import content_of, wanted
 from plait.report.figures.study_figures import static_figures
 from plait.report.render.grid import together
@@ -137,6 +137,13 @@ def test_the_axis_of_panels_with_boxes_begins_near_the_values_where_these_are_cl
     unit = 1e3  # the axis has milliseconds
     assert 0.8 * min(values) < domains[0][0] / unit <= min(values)
     assert domains[0][1] / unit >= max(values)
+
+
+@pytest.mark.parametrize("name", ["grouped", "turned", "panels", "boxes"])
+def test_an_axis_that_starts_above_zero_says_so(drawn: dict[str, Drawing], name: str) -> None:
+    words = " ".join(box.text for box in text_boxes(drawn[name].svg))
+    assert words.count("(axis starts above 0)") == 1
+    assert spanning(0.0, 5.0, "Goodput, Mbit/s")["axis"]["title"] == "Goodput, Mbit/s"
 
 
 def contrast(first: str, second: str) -> float:

@@ -20,7 +20,7 @@ from plait.analysis.values import axis_title, scale_of, show
 from plait.report.figures.axes import factor_of
 from plait.report.figures.case_values import ideals_of, interval_ends, means_of, span_of, trials_table
 from plait.report.figures.kind import Content, FigureKind, FigureRequest, Spec
-from plait.report.figures.marks import SCHEMA, field, layer, number_axis, numbers, what_dots_are, with_dots
+from plait.report.figures.marks import SCHEMA, field, layer, numbers, spanning, what_dots_are, with_dots
 from plait.report.figures.roles import CaseLabels, panels_of
 from plait.report.render.theme import case_token
 
@@ -178,7 +178,7 @@ def cases_spec(
     ends = interval_ends(summaries, metric)
     least, largest = span or (0.0, max([*values, *ideals.values(), *diamonds.values(), *ends]))
     divisor, unit = scale_of(metric, largest)
-    domain = [least / divisor, (largest + 0.04 * (largest - least)) / divisor]
+    domain = least / divisor, (largest + 0.04 * (largest - least)) / divisor
     top = largest / divisor
     if entries is None:
         order = [names[case.name] for case in summaries]
@@ -193,10 +193,7 @@ def cases_spec(
         "height": height,
         "encoding": {
             "y": case_axis(order, label_limit=220, grid=False),
-            "x": numbers(
-                scale={"domain": domain, "nice": False, "zero": False},
-                axis=number_axis(axis_title(metric, unit), grid=True),
-            ),
+            "x": spanning(*domain, axis_title(metric, unit), grid=True),
         },
         "layer": [
             _ideal_layer(ideals, names, divisor, unit),

@@ -13,7 +13,7 @@ from plait.analysis.values import axis_title, scale_of, with_interval
 from plait.report.figures.axes import steps
 from plait.report.figures.case_values import FROM_ZERO, shown_ends, trials_table
 from plait.report.figures.kind import Content, FigureKind, FigureRequest, Spec
-from plait.report.figures.marks import SCHEMA, distinct, field, levels, number_axis, numbers
+from plait.report.figures.marks import SCHEMA, distinct, field, levels, numbers, spanning
 from plait.report.figures.roles import Roles, roles_of
 from plait.report.render.theme import case_token, shapes
 
@@ -49,10 +49,7 @@ def _panels(request: FigureRequest, content: Content) -> list[Spec]:
     low = min(ends) if min(ends) > FROM_ZERO * max(ends) else min(0.0, *ends)
     room = (max(ends) - low) * 0.05 or abs(max(ends)) * 0.05 or 1.0
     bottom = low - room if low != 0 else low
-    y = numbers(
-        scale={"domain": [bottom / divisor, (max(ends) + room) / divisor], "nice": False, "zero": False},
-        axis=number_axis(axis_title(request.metric, unit)),
-    )
+    y = spanning(bottom / divisor, (max(ends) + room) / divisor, axis_title(request.metric, unit))
     by_name = {case.name: case for case in content.cases}
     panels = roles.panel.groups
     return [

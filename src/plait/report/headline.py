@@ -202,10 +202,9 @@ def _groups(summary: Summary) -> list[str]:
         )
         if len(ranked) > 1:
             least, best_case = ranked[0], ranked[-1]
-            lines.append(
-                f"Each flow of {group} gets {show(metric, mean(least, metric))} ({names[least.name]}) to "
-                f"{show(metric, mean(best_case, metric))} ({names[best_case.name]})."
-            )
+            low, high = (show(metric, mean(case, metric)) for case in (least, best_case))
+            values = f"{low} ({names[least.name]}) to {high} ({names[best_case.name]})"
+            lines.append(f"Each flow of {group} gets {values if low != high else f'{low} in every case'}.")
     return lines
 
 

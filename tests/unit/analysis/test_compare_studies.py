@@ -177,7 +177,7 @@ def test_a_metric_without_a_previous_value_is_neither_better_nor_worse() -> None
     )
     assert [row.verdict for row in comparison.cases] == ["newly measured"]
     assert comparison.verdict == "no worse"
-    assert "one without a value before" in comparison.sentence
+    assert "is without a value before" in comparison.sentence
     assert "nothing to compare it with" in comparison.cases[0].sentence
 
 
@@ -249,8 +249,8 @@ def test_the_exit_code_is_the_verdict(folders: tuple[Path, Path]) -> None:
     good, bad = folders
     same, worse, better = run(good, good), run(good, bad), run(bad, good)
     assert (same.return_value, worse.return_value, better.return_value) == (0, 1, 0)
-    assert "No worse: of 2 comparisons, two the same." in same.output
-    assert "Worse: of 2 comparisons, one worse, one the same." in worse.output
+    assert "No worse: both comparisons are the same." in same.output
+    assert "Worse: of 2 comparisons, 1 worse, 1 the same." in worse.output
     assert "Paired t test assumes" in worse.output
     assert max(len(line) for line in worse.output.splitlines()) <= 80
     assert run(good, bad, "--tolerance", "40%").return_value == 0

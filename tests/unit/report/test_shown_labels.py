@@ -112,6 +112,22 @@ def test_the_explanation_has_labels_and_its_json_has_names(study: Path) -> None:
     assert "first way" not in data
 
 
+@pytest.mark.parametrize("width", [60, 80])
+def test_each_cause_is_in_the_line_of_its_share_on_a_narrow_terminal(
+    study: Path, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    by_name = explain_study(study, case="transport=mptcp", flow=PLAN.flows[0].name)
+    shown = io.StringIO()
+    show_explanation(by_name, {}, file=shown)
+    lines = [line.rstrip() for line in shown.getvalue().splitlines()]
+    assert max(map(len, lines)) <= width
+    large = [share.cause for share in by_name.cases[0].flows[0].shares if share.time >= 0.01]
+    assert large
+    for cause in large:
+        assert [line for line in lines if re.search(rf" %  .*  {cause}$", line)], (cause, lines)
+
+
 def test_summary_has_names_and_says_what_they_are_called(study: Path) -> None:
     summary = json.loads((study / "summary.json").read_text(encoding="utf-8"))
     assert [case["name"] for case in summary["cases"]] == ["transport=tcp", "transport=mptcp"]

@@ -8,7 +8,7 @@ from plait.analysis.metrics.catalogue import compared_metric
 from plait.analysis.model import CaseComparison
 from plait.analysis.statistics.tests import ALPHA
 from plait.analysis.values import show
-from plait.analysis.wording import change, change_interval, number_word, p_words, within
+from plait.analysis.wording import all_of, change, change_interval, p_words, within
 
 _COUNTED = {
     "not measured": "with fewer measured trials",
@@ -74,7 +74,11 @@ def _evidence(row: CaseComparison) -> str:
 def summing_up(verdicts: Sequence[tuple[str, str]]) -> str:
     """Return the verdict on everything, from the (case, verdict) of each comparison."""
     counts = {verdict: sum(v == verdict for _, v in verdicts) for verdict in _COUNTED}
-    parts = [f"{number_word(count)} {_COUNTED[verdict]}" for verdict, count in counts.items() if count]
+    parts = [f"{count} {_COUNTED[verdict]}" for verdict, count in counts.items() if count]
     head = "Worse" if counts["worse"] + counts["not measured"] else "No worse"
-    total = f"{len(verdicts)} comparison{'s' * (len(verdicts) != 1)}"
-    return f"{head}: of {total}, {', '.join(parts)}."
+    if len(parts) == 1:
+        (words,) = (_COUNTED[verdict] for verdict, count in counts.items() if count)
+        return (
+            f"{head}: {all_of(len(verdicts), 'comparison')} {'is' if len(verdicts) == 1 else 'are'} {words}."
+        )
+    return f"{head}: of {len(verdicts)} comparisons, {', '.join(parts)}."

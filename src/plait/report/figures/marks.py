@@ -39,12 +39,11 @@ def number_axis(title: str | list[str], *, count: int = 6, **axis: object) -> Sp
     return {"title": title, "tickCount": count, **axis}
 
 
-def spanning(low: float, high: float, title: str, **axis: object) -> Spec:
+def spanning(low: float, high: float, title: str) -> Spec:
     """Return the encoding of numbers from `low` to `high`, whose title says so if lengths do not show their ratios."""
     titles = [title, "(axis starts above 0)"] if low > 0 else title
-    return numbers(
-        scale={"domain": [low, high], "nice": False, "zero": False}, axis=number_axis(titles, **axis)
-    )
+    scale = {"domain": [low, high], "nice": False, "zero": False}
+    return numbers(scale=scale, axis=number_axis(titles, grid=True))
 
 
 def distinct(name: str, order: Sequence[str], second: str, legend: Spec | None, *, first: int = 0) -> Spec:

@@ -8,12 +8,15 @@ from typing import IO
 from rich.padding import Padding
 from rich.text import Text
 
-from plait.analysis.wording import MISSING, percent, rate
+from plait.analysis.wording import MISSING, all_of, percent, rate
 from plait.explain.causes import CAUSES, HARMLESS
 from plait.explain.model import Effect, FlowExplanation, Share, StudyExplanation, TrialExplanation
 from plait.report.terminal.summary import Screen
 
-BAR = 24
+BAR, LEAST_BAR = 24, 8
+"""Characters of a bar, and those that it has where a narrow terminal leaves no more room beside the causes."""
+_BESIDE = 26
+"""Characters between a bar and the name of its cause."""
 LEAST_SHARE = 0.005
 """Smaller shares are summed in one line."""
 LEAST_SHOWN = 0.0001
@@ -34,7 +37,7 @@ def show_explanation(
     for number, case in enumerate(explanation.cases):
         if number:
             console.print()
-        for text in _case(case, called.get(case.case, case.case) if several else ""):
+        for text in _case(case, called.get(case.case, case.case) if several else "", console.width):
             shown = screen.text(text.plain)
             words = text if shown == text.plain else Text(shown.replace("\N{FULL BLOCK}", "#"))
             indent = len(words.plain) - len(words.plain.lstrip())
@@ -43,14 +46,14 @@ def show_explanation(
         screen.line(f"Not explained, because the trial failed: {line}", style="yellow")
 
 
-def _case(case: TrialExplanation, called: str) -> Iterator[Text]:
+def _case(case: TrialExplanation, called: str, width: int) -> Iterator[Text]:
     if called:
         yield Text(f"Case {called}", style="bold")
     main = [flow for flow in case.flows if not flow.background] or list(case.flows)
     for number, flow in enumerate(main[:MAX_FLOWS]):
         if number:
             yield Text("")
-        yield from _flow(flow)
+        yield from _flow(flow, width)
     hidden = [flow.flow for flow in case.flows if flow not in main[:MAX_FLOWS]]
     if hidden:
         yield Text("")
@@ -68,28 +71,16 @@ def _case(case: TrialExplanation, called: str) -> Iterator[Text]:
 
 
 def _have(agree: int, trials: int) -> str:
-    """Return "3 of 5 examined trials have", "both examined trials have", or "no other of 3 examined trials has"."""
+    """Return "3 of 5 examined trials have", "all 3 examined trials have", or "no other of 3 examined trials has"."""
     if agree == 1:
         return f"no other of {trials} examined trials has"
-    return f"{'both' if trials == 2 else f'{agree} of {trials}'} examined trials have"
+    return f"{all_of(trials, 'examined trial') if agree == trials else f'{agree} of {trials} examined trials'} have"
 
 
-def _flow(flow: FlowExplanation) -> Iterator[Text]:
+def _flow(flow: FlowExplanation, width: int) -> Iterator[Text]:
     yield Text(" ".join(flow.sentences))
     yield Text("")
-    heading = "time by cause" if flow.basis == "time" else "messages by cause"
-    yield Text(f"{heading:<{BAR + 2}}{'share':>8}{'cost':>14}  cause", style="dim")
-    small = [share for share in flow.shares if share.time < LEAST_SHARE]
-    for share in flow.shares:
-        if share not in small:
-            yield _line(share, named=share.cause in flow.named)
-    if small:
-        rest = sum(share.time for share in small)
-        total = percent(rest, 2) if rest >= LEAST_SHOWN else f"<{percent(LEAST_SHOWN, 1)}"
-        yield Text(
-            f"{'':<{BAR + 2}}{total:>8}{MISSING:>14}  {len(small)} smaller cause{'s' * (len(small) > 1)}",
-            style="dim",
-        )
+    yield from _shares(flow, width)
     evidence = [line for share in flow.shares if share.cause in flow.named for line in share.evidence]
     if evidence:
         yield Text("")
@@ -108,6 +99,24 @@ def _flow(flow: FlowExplanation) -> Iterator[Text]:
         yield Text(f"  {_kernel(flow)}", style="dim")
 
 
+def _shares(flow: FlowExplanation, width: int) -> Iterator[Text]:
+    """Yield the table of causes, whose bars leave room for their names in `width` characters."""
+    small = [share for share in flow.shares if share.time < LEAST_SHARE]
+    rest_words = f"{len(small)} smaller cause{'s' * (len(small) > 1)}"
+    longest = max(len(words) for words in (rest_words, *(share.cause for share in flow.shares)))
+    bar = max(LEAST_BAR, min(BAR, width - _BESIDE - longest))
+    heading = "time by cause" if flow.basis == "time" else "messages by cause"
+    heading = heading if len(heading) <= bar else heading.split(maxsplit=1)[0]
+    yield Text(f"{heading:<{bar + 2}}{'share':>8}{'cost':>14}  cause", style="dim")
+    for share in flow.shares:
+        if share not in small:
+            yield _line(share, bar, named=share.cause in flow.named)
+    if small:
+        rest = sum(share.time for share in small)
+        total = percent(rest, 2) if rest >= LEAST_SHOWN else f"<{percent(LEAST_SHOWN, 1)}"
+        yield Text(f"{'':<{bar + 2}}{total:>8}{MISSING:>14}  {rest_words}", style="dim")
+
+
 def _cause_after(effect: Effect) -> str:
     """Return a sentence about the main cause of the changed flow, if there is more to say."""
     if not effect.pairs or effect.then == effect.cause:
@@ -117,13 +126,13 @@ def _cause_after(effect: Effect) -> str:
     return f" Then the main cause is {effect.then}: {CAUSES[effect.then].clause}."
 
 
-def _line(share: Share, *, named: bool) -> Text:
-    full = round(share.time * BAR)
+def _line(share: Share, bar: int, *, named: bool) -> Text:
+    full = round(share.time * bar)
     cost = rate(share.cost_bps) if share.cost_bps and share.cause not in HARMLESS else MISSING
     style = "bold" if named else ""
     colour = "green" if share.cause in HARMLESS else "red" if named else "yellow"
     line = Text()
-    line.append(f"{chr(0x2588) * full:<{BAR + 2}}", style=colour)
+    line.append(f"{chr(0x2588) * full:<{bar + 2}}", style=colour)
     line.append(f"{percent(share.time, 2):>8}{cost:>14}  ")
     line.append(share.cause, style=style)
     return line

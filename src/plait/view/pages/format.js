@@ -52,7 +52,8 @@ plait.format = (() => {
   function half(kind, value, low, high) {
     const [divisor] = unit(kind, value);
     // A narrow window has no room for both ends; the page of the case has them.
-    if (Math.abs(low + high - 2 * value) > 0.02 * (high - low)) return window.innerWidth < 576 ? "" : `(${number(kind, low / divisor)} to ${number(kind, high / divisor)})`;
+    const alike = number(kind, low / divisor) === number(kind, high / divisor);
+    if (!alike && Math.abs(low + high - 2 * value) > 0.02 * (high - low)) return window.innerWidth < 576 ? "" : `(${number(kind, low / divisor)} to ${number(kind, high / divisor)})`;
     const decimals = (number(kind, value / divisor).split(".")[1] ?? "").length;
     const bound = (high - low) / 2 / divisor;
     const least = 10 ** -decimals;

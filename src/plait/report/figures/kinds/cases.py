@@ -193,7 +193,7 @@ def cases_spec(
         "height": height,
         "encoding": {
             "y": case_axis(order, label_limit=220, grid=False),
-            "x": spanning(*domain, axis_title(metric, unit), grid=True),
+            "x": spanning(*domain, axis_title(metric, unit)),
         },
         "layer": [
             _ideal_layer(ideals, names, divisor, unit),

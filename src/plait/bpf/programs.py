@@ -92,7 +92,7 @@ def accepts(release: str) -> bool:
 
 def find_loader() -> Path:
     """Return the program `bpftool` (MachineError)."""
-    path = shutil.which("bpftool", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    path = shutil.which("bpftool", path=f"{os.environ.get('PATH') or os.defpath}:/usr/sbin:/sbin")
     if path is None:
         raise MachineError(
             "bpftool, which loads BPF programs, is missing; install it (`apt-get install bpftool`)"

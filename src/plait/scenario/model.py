@@ -152,5 +152,5 @@ class ScenarioModel(Part):
         return self._files
 
     def input_files(self) -> dict[str, Path]:
-        """Return the path of each input file of the trials, by its name inside a trial."""
-        return {file.name: file.path for file in self._files.values()}
+        """Return the path of each input file of the trials, by its names inside a trial."""
+        return {name: file.path for file in self._files.values() for name in (file.name, file.sha256)}

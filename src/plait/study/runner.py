@@ -58,8 +58,9 @@ def run_study(
     everything = replace(study, start=0, shard=study.shard and study.shard.in_folder)
     kept = {key for _, key in everything.keys()}  # noqa: SIM118 - no mapping: it yields pairs
     pauses = Pauses(ask if study.paused else None, len(keys))
-    inputs = {name: shipped_file(path).sha256 for name, path in study.inputs.items()}
-    paths = {sha256: study.inputs[name] for name, sha256 in inputs.items()}
+    hashes = {path: shipped_file(path).sha256 for path in {*study.inputs.values()}}
+    paths = {sha256: path for path, sha256 in hashes.items()}
+    inputs = {name: hashes[path] for name, path in study.inputs.items()}
     interrupted: signal.Signals | None = None
     with (
         open_result_folder(target, study_file, kept),

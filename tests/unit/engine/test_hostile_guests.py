@@ -78,6 +78,15 @@ def test_a_console_without_end_ends_the_trial(tmp_path: Path) -> None:
         assert "more than 64 MiB to its console" in str(folder_is_full(tmp_path))
 
 
+def test_a_console_that_leads_elsewhere_is_not_followed(tmp_path: Path) -> None:
+    """To follow it could mount what an automounter serves, wait for a server, or tell the guest how long a file is."""
+    (tmp_path / "guest").mkdir()
+    with (tmp_path / "elsewhere").open("wb") as elsewhere:
+        elsewhere.truncate(MAX_CONSOLE_BYTES + 1)
+    (tmp_path / "guest/console").symlink_to(tmp_path / "elsewhere")
+    assert folder_is_full(tmp_path) is None
+
+
 def test_a_topology_that_prints_without_end_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

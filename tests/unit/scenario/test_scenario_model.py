@@ -98,9 +98,9 @@ def test_a_file_is_sent_with_its_size_and_checksum(tmp_path: Path) -> None:
     text = direct("a-b: {rate: 1mbit}", "transfer: {from: a, to: b, file: input.bin}")
     (tmp_path / "send.yaml").write_text(text, encoding="utf-8")
     scenario = load(tmp_path / "send.yaml")
-    assert scenario.input_files() == {"input.bin": (tmp_path / "input.bin").resolve()}
-    flow = resolve(expand(scenario)[0].scenario, 1).flows[0]
     sha256 = hashlib.sha256(content).hexdigest()
+    assert scenario.input_files() == dict.fromkeys(("input.bin", sha256), (tmp_path / "input.bin").resolve())
+    flow = resolve(expand(scenario)[0].scenario, 1).flows[0]
     sent = File(name="input.bin", bytes=5000, sha256=sha256)
     assert flow.application == Transfer(bytes=5000, file=sent)
 
@@ -128,7 +128,8 @@ def test_files_of_equal_name_stay_distinct(tmp_path: Path) -> None:
     traffic = ", ".join(f"{{transfer: {{from: a, to: b, file: {folder}/f}}}}" for folder in ("x", "y"))
     (tmp_path / "s.yaml").write_text(direct("a-b: {}", traffic), encoding="utf-8")
     scenario = load(tmp_path / "s.yaml")
-    assert len(scenario.input_files()) == 2
+    assert scenario.input_files().keys() >= {"f", "1-f"}
+    assert len({*scenario.input_files().values()}) == 2
 
 
 def test_a_file_that_is_no_scenario_is_refused_with_its_place(tmp_path: Path) -> None:

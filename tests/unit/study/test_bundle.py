@@ -192,6 +192,35 @@ def test_what_a_bundle_holds_is_unpacked_where_the_next_plait_removes_what_a_kil
         assert {path.name for path in cache_root().iterdir()} - present <= {"exec", "used.lock"}
 
 
+def test_a_bundle_takes_along_no_file_that_only_the_scenario_of_a_stranger_names(place: Path) -> None:
+    """Both directions have traces of their own, so no trial depends on the secret."""
+    (place / "secret.csv").write_text("time [s],rate [mbit]\n0,7\n1,8\n")
+    record = json.loads(Path("results/study.json").read_text())
+    link = record["scenario"]["network"]["links"]["a-b"]
+    link |= {way: {"trace": link["trace"]} for way in ("forward", "backward")}
+    Path("results/study.json").write_text(json.dumps(record))
+    assert write_bundle(Path("results"), place / "same.plait.zip").exists()
+    record["scenario"]["network"]["links"]["a-b"] |= {"trace": {"file": str(place / "secret.csv")}}
+    Path("results/study.json").write_text(json.dumps(record))
+    with pytest.raises(RequestError, match=r"no trial used '.*secret\.csv'"):
+        write_bundle(Path("results"))
+    assert not Path("results.plait.zip").exists()
+
+
+def test_a_plan_changes_with_the_content_of_each_file_that_a_program_gets(place: Path) -> None:
+    """Else plait would keep a trial of the former content, and a stranger need not know what a bundle takes along."""
+    text = SCENARIO.replace("vary", "programs: [{node: a, run: 'true', files: {x: {input: x.txt}}}]\nvary")
+    Path("with.yaml").write_text(text)
+    plans = []
+    for content in ("one", "two", "one"):
+        Path("x.txt").write_text(content)
+        scenario = load("with.yaml")
+        plans.append(resolve_case(expand(scenario)[0]).plan(1))
+        (wanted,) = plans[-1].programs[0].files
+        assert scenario.input_files()[str(wanted.input)] == Path("x.txt").resolve()
+    assert plan_bytes(plans[0]) == plan_bytes(plans[2]) != plan_bytes(plans[1])
+
+
 def test_a_changed_input_file_is_refused_when_the_bundle_is_written(place: Path) -> None:
     Path("data/input.bin").write_bytes(b"abd" * 1000)
     with pytest.raises(RequestError, match="does not give the plan that this trial ran"):

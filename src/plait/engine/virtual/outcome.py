@@ -119,8 +119,8 @@ def _console_tail(folder: Path) -> str:
 
 def folder_is_full(folder: Path) -> str | None:
     """Return a message if the guest has filled its folder, or written too much to its console; None otherwise."""
-    consoles = [folder / CONSOLE, folder / GUEST / MACHINE_CONSOLE]
-    if any(console.exists() and console.stat().st_size > MAX_CONSOLE_BYTES for console in consoles):
+    consoles = GuestFolder(folder).length(CONSOLE), GuestFolder(folder / GUEST).length(MACHINE_CONSOLE)
+    if max(consoles) > MAX_CONSOLE_BYTES:
         return (
             f"the guest wrote more than {MAX_CONSOLE_BYTES >> 20} MiB to its console; find out in console.log what "
             "its kernel repeats"

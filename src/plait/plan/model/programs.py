@@ -36,7 +36,10 @@ class Ready(Record):
 
 
 class ProgramFile(Record):
-    """A file that the agent writes before the program starts: a text, or the trial's `input/INPUT`."""
+    """A file that the agent writes before the program starts: a text, or the trial's `input/INPUT`.
+
+    INPUT is the SHA-256 of the content, so that the plan changes with it.
+    """
 
     path: str
     text: str | None = None

@@ -75,7 +75,7 @@ def _file(scenario: Scenario, number: int, directory: str, path: str) -> Program
             f"the file '{content.input}' has not been read; read the scenario with plait.scenario.read.load"
         )
         raise FieldMistakesError((("programs", number, "files", path, "input"), message))
-    return ProgramFile(path=where, input=facts.name)
+    return ProgramFile(path=where, input=facts.sha256)
 
 
 def _absolute(directory: str, path: str) -> str:

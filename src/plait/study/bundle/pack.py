@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from plait.dataset.provenance import Provenance
 from plait.dataset.study_file import StudyFile, read_study_file
@@ -20,6 +20,7 @@ from plait.plan.case_plan import resolve_case
 from plait.plan.identity import plan_bytes
 from plait.results.explain import recorded_folder, recorded_scenario
 from plait.scenario import Scenario, parse
+from plait.scenario.fields.network import InputFile
 from plait.scenario.read.document import written
 from plait.scenario.read.inputs import input_files
 from plait.scenario.vary.cases import expand
@@ -67,8 +68,10 @@ def write_bundle(
     base = scenario_folder or recorded_folder(study_file)
     text = scenario_text(recorded_scenario(study_file))
     scenario = parse(text, "the scenario in study.json")
-    scenario = scenario.attached(files=input_files(scenario, base))
+    files = _Files(input_files(scenario, base))
+    scenario = scenario.attached(files=files)
     checked = _checked(folder, study_file, scenario)
+    _refuse_files(folder, files)
     sources = {source.path: source.content for source in map(additions.source_of, checked.modules)}
     record = _record(folder, study_file, scenario, tuple(sources), checked)
     written = documents(record, sources)
@@ -93,6 +96,31 @@ def write_bundle(
             f"{remedy(error, 'check space and permissions')}"
         ) from error
     return path
+
+
+class _Files(dict[str, InputFile]):
+    """The files that a scenario names, and which of them the plans of trials have used."""
+
+    def __init__(self, files: Mapping[str, InputFile]) -> None:
+        super().__init__(files)
+        self.used: set[str] = set()
+
+    def get(self, reference: str, default: Any = None) -> Any:
+        self.used.add(reference)
+        return super().get(reference, default)
+
+
+def _refuse_files(folder: Path, files: _Files) -> None:
+    """Raise RequestError for a file that no trial used.
+
+    A plan depends on the content of each file that it uses, and is that of a trial. So a stranger who made the folder
+    knew the content: no scenario makes plait put a secret of this machine into a bundle.
+    """
+    for reference in sorted(files.keys() - files.used):
+        raise RequestError(
+            f"bundling {folder}: no trial used {reference!r}, a file of this machine that the scenario names, so plait "
+            "puts it into no bundle; remove it from the scenario, and run the study again"
+        )
 
 
 def _record(
@@ -163,16 +191,18 @@ def _checked(folder: Path, study_file: StudyFile, scenario: Scenario) -> _Checke
     Raises RequestError if the scenario no longer gives the plan of a trial, DataError if its data have changed.
     """
     known = additions.modules_by_name()
-    cases = {case.name: resolve_case(case, known) for case in expand(scenario)}
+    forms = {case.name: case for case in expand(scenario)}
     trials: list[BundledTrial] = []
     modules: set[str] = set()
     machines: set[str] = set()
     for entry in study_file.cases:
-        for number in trial_numbers(folder, entry.name):
+        numbers = trial_numbers(folder, entry.name)
+        case = resolve_case(forms[entry.name], known) if numbers and entry.name in forms else None
+        for number in numbers:
             place = trial_folder(folder, entry.name, number)
             trial = read_trial(place)
             seed = trial.provenance.seed
-            if entry.name not in cases or plan_bytes(cases[entry.name].plan(seed)) != plan_bytes(trial.plan):
+            if case is None or plan_bytes(case.plan(seed)) != plan_bytes(trial.plan):
                 raise RequestError(
                     f"bundling {place}: the scenario does not give the plan that this trial ran; plait "
                     f"{study_file.plait_version} ran it, or a file that the scenario names has changed since. "

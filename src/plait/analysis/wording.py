@@ -113,6 +113,11 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def lowered(text: str) -> str:
+    """Return a text that begins with a small letter, unless it begins with an abbreviation."""
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
+
+
 def short_name(setting: str, parts: int = 1) -> str:
     """Return the end of a setting's path: `network.links.*.rate` is "rate"; a number keeps the part before it."""
     names = setting.split(".")

@@ -22,7 +22,7 @@
   }
 
   const pen = document.createElement("canvas").getContext("2d");
-  const SYMBOL = 40; // Pixels of an entry beside its text.
+  const SYMBOL = 50; // Pixels of an entry beside its text.
   const AXIS = 72; // Pixels of a chart left of its key.
 
   // A key has no more columns than the chart holds: more would leave it.

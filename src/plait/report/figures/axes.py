@@ -9,7 +9,7 @@ from typing import Any
 from plait.analysis.compare.factors import level, main_factor
 from plait.analysis.compare.factors import varied as varied_settings
 from plait.analysis.labels.cases import NamedCase
-from plait.analysis.wording import MISSING, capital, short_name, value_words
+from plait.analysis.wording import MISSING, capital, lowered, short_name, value_words
 from plait.units import Duration, Packets, Rate, Ratio, Size
 
 STEPS = 3
@@ -56,9 +56,10 @@ class Factor:
         """Its name in words; a path stays one."""
         return self.name if "." in self.name else capital(self.name.replace("_", " "))
 
-    def labelled(self, text: str) -> str:
-        """Return one of its values as the title of a panel: with its name, and with its unit."""
-        return f"{self.words} {text} {self.unit}".rstrip()
+    def labelled(self, text: str, *, within: bool = False) -> str:
+        """Return one of its values with its name and unit: as the title of a panel, or `within` words."""
+        name = lowered(self.words) if within else self.words
+        return f"{name} {text} {self.unit}".rstrip()
 
     @property
     def steps(self) -> int:
@@ -153,7 +154,9 @@ def label_of_levels(remaining: Sequence[Factor]) -> list[str]:
         speaks = factor.numbers is None and all(
             _speaks(text) and text not in rivals for text in words[number]
         )
-        columns.append([text if speaks else factor.labelled(text) for text in factor.texts])
+        columns.append(
+            [text if speaks else factor.labelled(text, within=number > 0) for text in factor.texts]
+        )
     return [", ".join(levels) for levels in zip(*columns, strict=True)]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from plait.analysis.wording import lowered
 from plait.report.render.paper import (
     PIXELS_PER_MM,
     channel_of,
@@ -293,7 +294,5 @@ def _short_titles(titles: Sequence[Any], width: float) -> tuple[list[Any], str]:
     ):
         shared += 1
     short = [title_in_lines(" ".join(own_words[shared:]), width, _TITLE) for own_words in words]
-    factor = " ".join(words[0][:shared])
-    if factor[1:2].islower():  # no abbreviation, which keeps its capitals
-        factor = f"{factor[0].lower()}{factor[1:]}"
+    factor = lowered(" ".join(words[0][:shared]))
     return short, f"a panel for each {factor}" if factor else ""

@@ -54,7 +54,7 @@ _INSIDE = 14
 """Pixels between the ends of a scale and its first and last value (`padding` of figures of sweeps)."""
 _KEY_LINE = 15
 """Height of an entry of a key that is one column."""
-_SYMBOL = 34
+_SYMBOL = 44
 """Pixels that the symbol of an entry takes, with its distance to the next one."""
 HIGHEST_MM = 118.0
 """Height that a chart with rows does not exceed unless its rows would become unreadable."""

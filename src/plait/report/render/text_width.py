@@ -35,6 +35,8 @@ _WIDE = 1000
 """Scripts of East Asia, and symbols: as wide as high."""
 _TEXT = re.compile(r"<text([^>]*)>([^<]+)</text>")
 _SIZE = re.compile(r'font-size="([0-9.]+)px"')
+_APART = re.compile(r" (?!(?:%|[kMG]?bit/s|[kMGT]i?B|B|[mu]?s|packets)(?:[,;.)]| |$))")
+"""What is between words, of which a unit is none."""
 BOLD = 1.08
 """Bold words are wider by about this factor."""
 
@@ -46,9 +48,9 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
 
 
 def folded(words: str, width: float, size: float, *, bold: bool = False) -> list[str]:
-    """Return words in lines of at most this width; a longer word has a line of its own."""
+    """Return words in lines of at most this width; a longer word, or number with its unit, has a line of its own."""
     lines: list[str] = []
-    for word in words.split(" "):
+    for word in _APART.split(words):
         if lines and text_width(f"{lines[-1]} {word}", size, bold=bold) <= width:
             lines[-1] += f" {word}"
         else:

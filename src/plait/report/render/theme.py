@@ -178,6 +178,7 @@ def config(font: str = FONT) -> dict[str, Any]:
             "title": None,
             "orient": "top",
             "symbolType": "stroke",
+            "symbolSize": 400,
             "symbolStrokeWidth": 3,
             "columnPadding": 14,
             "offset": 8,

@@ -12,12 +12,14 @@ import pytest
 from plait.analysis.compare.summary import summarise
 from plait.analysis.rows import CaseRows, TrialRow
 from plait.dataset.study_file import StudyFile
+from plait.report.figures.axes import Factor, label_of_levels, numbers_of
 from plait.report.figures.kinds.cases import CASES
 from plait.report.figures.marks import SCHEMA, spanning
 from plait.report.figures.selection import content_of, wanted
 from plait.report.figures.study_figures import static_figures
 from plait.report.render.grid import together
 from plait.report.render.render import draw_all, standalone, svg_of
+from plait.report.render.text_width import folded
 from plait.report.render.theme import DARK, LIGHT, luminance
 from plait.results.read import StudyData
 from svg_boxes import clipped, overlaps, text_boxes
@@ -215,3 +217,14 @@ def test_a_label_within_an_edge_hides_none_beside_it_and_numbers_have_no_comma(
         distances = {round(b - a, 6) for a, b in itertools.pairwise(labels)}
         assert len(labels) >= 2, labels
         assert len(distances) == 1, labels
+
+
+def test_a_title_breaks_no_number_from_its_unit_and_has_one_capital() -> None:
+    rates, delays = ("1mbit", "1mbit", "8mbit", "8mbit"), ("20ms", "270ms", "20ms", "270ms")
+    varied = [
+        Factor("links.a.rate", rates, *numbers_of(rates)),
+        Factor("links.a.delay", delays, *numbers_of(delays)),
+    ]
+    labels = label_of_levels(varied)
+    assert labels[1] == "Rate 1 Mbit/s, delay 270 ms"
+    assert folded(labels[1], 60, 11) == ["Rate", "1 Mbit/s,", "delay", "270 ms"]

@@ -113,7 +113,13 @@ def group_spec(
         kind: [mark for mark in marks if mark["what"] == kind] for kind in ("trial", "mean", "published")
     }
     colours = [path_token(place) for place in range(len(domain))]
-    legend = {"title": None, "orient": "top", "symbolType": "circle", "symbolStrokeWidth": 0}
+    legend = {
+        "title": None,
+        "orient": "top",
+        "symbolType": "circle",
+        "symbolSize": 100,
+        "symbolStrokeWidth": 0,
+    }
     title = METRICS[metric].axis or title_of(metric)
     if any(name.endswith(STEADY) for name in groups.values()):
         title = f"Steady {title[0].lower()}{title[1:]}"

@@ -23,7 +23,7 @@ CLIP = 1.25
 MOST_NAMED = 12
 """Marks with words in one chart; more would hide what they explain."""
 _SYMBOLS: dict[bool, Spec] = {
-    True: {"symbolType": "square", "symbolStrokeWidth": 0},
+    True: {"symbolType": "square", "symbolSize": 100, "symbolStrokeWidth": 0},
     False: {"symbolType": "stroke"},
 }
 KINDS = {

@@ -119,10 +119,10 @@ def scatter(
     wide = min(values) > 0 and max(values) / min(values) >= LOGARITHMIC
     largest = max(*values, 1.0) if cells.ratio else max(values)
     scale = {"type": "log"} if wide else {"domain": [min(0.0, *values), largest * 1.05], "nice": True}
-    legend = {"title": kinds.title or None, "orient": "top", "labelLimit": 260} if len(order) > 1 else None
+    key = {"title": kinds.title or None, "orient": "top", "labelLimit": 260, "symbolSize": 60}
     shared = {
         "y": numbers("y", scale=scale, axis=number_axis(cells.title)),
-        **distinct("kind", order, "shape", legend, first=int(cells.compared)),
+        **distinct("kind", order, "shape", key if len(order) > 1 else None, first=int(cells.compared)),
     }
     points = {"type": "point", "filled": True, "size": 34, "opacity": 0.75}
     rule = {"type": "rule", "strokeDash": [4, 3], "color": "@muted"}

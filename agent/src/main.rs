@@ -79,6 +79,9 @@ fn run() -> error::Result<()> {
     status::reserve()?;
     let plan = boot::read_plan()?;
     enter_phase("modules");
+    if !plan.machine.modules.is_empty() {
+        process::require_guest("a kernel module")?;
+    }
     status::brought(modules::load(&plan.machine.modules)?);
     if inventory::is_requested() {
         return inventory::answer();

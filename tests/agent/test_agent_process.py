@@ -24,6 +24,8 @@ from agent_process import (
 
 from plait.binaries import AGENT
 from plait.dataset.convert import convert
+from plait.engine.virtual.boot_inputs import EMPTY_PLAN
+from plait.plan.model.plan import Module
 
 if TYPE_CHECKING:
     import polars as pl
@@ -169,6 +171,21 @@ def test_a_plan_with_a_network_is_refused_by_a_node(start: Start) -> None:
     assert agent.wait() == 1
     refusals = ("cannot create h2", "EPERM", "EACCES")  # an ordinary user may not even set a sysctl
     assert any(text in agent.status()["error"] for text in refusals)
+
+
+@pytest.mark.parametrize("what", ["a kernel module", "a session"])
+def test_code_of_others_needs_a_guest(start: Start, tmp_path: Path, what: str) -> None:
+    """Root may run plait in a folder of another user, who can replace what the agent reads there."""
+    (tmp_path / "job/modules").mkdir(parents=True)
+    (tmp_path / "job/modules/evil.ko").write_bytes(b"\x7fELF")
+    machine = EMPTY_PLAN.machine
+    if what == "a session":
+        (tmp_path / "job/session.json").write_text("{}")
+    else:
+        machine = machine.model_copy(update={"modules": (Module(name="evil", sha256="0" * 64),)})
+    agent = start(EMPTY_PLAN.model_copy(update={"machine": machine}))
+    assert agent.wait() == 1
+    assert f"{what} needs a guest around it" in agent.status()["error"]
 
 
 def test_wrong_arguments_are_refused() -> None:

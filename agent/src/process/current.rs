@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use super::arguments::Arguments;
+use crate::error::{Error, Result};
 use crate::status;
 
 pub(super) static ARGUMENTS: OnceLock<Arguments> = OnceLock::new();
@@ -12,6 +13,17 @@ pub(super) const ENDING: [i32; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 /// Whether the agent is an ordinary process, not PID 1 of a guest.
 pub fn is_ordinary() -> bool {
     ARGUMENTS.get().is_some()
+}
+
+/// Report that `what` needs a guest around it, if there is none.
+///
+/// plait sends an ordinary process neither programs nor modules. If root runs plait in a folder of another user, that
+/// user can replace the plan.
+pub fn require_guest(what: &str) -> Result<()> {
+    if is_ordinary() {
+        return Err(Error::new(format!("{what} needs a guest around it, and this machine is none")));
+    }
+    Ok(())
 }
 
 /// Be an ordinary process that shares its network namespace with others.

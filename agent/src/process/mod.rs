@@ -65,7 +65,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 pub use arguments::{Arguments, arguments};
-pub use current::{end, is_ordinary, node, sending_limits, share_namespace};
+pub use current::{end, is_ordinary, node, require_guest, sending_limits, share_namespace};
 pub use fidelity::Fidelity;
 pub use orders::{announce_zero, is_told_to_end, wait_for_close, wait_for_start};
 

@@ -27,6 +27,7 @@ use crate::clock::{self, Latch};
 use crate::error::{Attempt, Error, Result};
 use crate::job;
 use crate::plan::{Plan, StreamTransport};
+use crate::process::require_guest;
 use crate::shared::Shared;
 use crate::tables::{self, ProgramFigure, Table};
 use crate::traffic::Traffic;
@@ -40,6 +41,7 @@ use running::{Running, SETTLING_US, follow};
 /// Mount the root of programs and their control groups, once.
 pub fn prepare() -> Result<()> {
     static DONE: AtomicBool = AtomicBool::new(false);
+    require_guest("a program")?;
     if DONE.swap(true, Ordering::SeqCst) {
         return Ok(());
     }

@@ -21,6 +21,7 @@ use crate::clock;
 use crate::error::{Attempt, Result};
 use crate::job;
 use crate::plan::Plan;
+use crate::process::require_guest;
 use crate::status::{self, Progress};
 use crate::sys;
 
@@ -43,6 +44,7 @@ pub fn is_requested() -> bool {
 
 /// Carry out `session.json`; return when the session is over.
 pub fn hold(plan: &'static Plan) -> Result<()> {
+    require_guest("a session")?;
     let mut first: SessionRequest = job::read(REQUEST)?;
     status::enter_phase("preparing the guest");
     let network = if first.network { Some(crate::apply::apply(plan)?) } else { None };

@@ -3,7 +3,7 @@
 `make bpf` compiles the objects beside plait's own programs, with their SHA-256. `bpftool` loads them (`struct_ops`), so
 this machine needs no compiler. The kernel keeps a loaded object until `unload` or a reboot, and is itself the record
 of what plait loaded: every object registers under its `mark`. The kernel still lists one that was taken away while
-connections use it, but offers it to no new one.
+a connection uses it or a network namespace has it as its default, but offers it to nobody else.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def command(
         typer.echo(f"{host}: left as it is: {printable(line)}")
     unloaded = _unload(preview=printed) if host == "localhost" else []
     for name in unloaded:
-        typer.echo(f"{host}: {name} is not loaded any more")
+        typer.echo(f"{host}: BPF program {name}: loaded -> not loaded")
     if not answer.changed and not answer.left and not unloaded:
         typer.echo(f"{host}: there is nothing to undo")
     return 0

@@ -134,6 +134,18 @@ def test_undo_takes_nothing_away_while_one_of_them_is_the_default(
     assert taken == []
 
 
+def test_a_preview_of_undo_takes_nothing_away_and_does_not_say_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(programs, "available", lambda: ("lia", "reno"))
+    monkeypatch.setattr(programs, "loaded", lambda: ("lia",))
+    monkeypatch.setattr(programs, "require_spare", lambda _: None)
+    monkeypatch.setattr(programs, "unload", lambda name: pytest.fail(f"the preview took {name} away"))
+    monkeypatch.setattr(lasting, "undo", lambda host, **_: lasting.Applied(host.name, ()))
+    undo.command("localhost", printed=True)
+    assert capsys.readouterr().out == "localhost: BPF program lia: loaded -> not loaded\n"
+
+
 def test_a_trial_without_programs_needs_no_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "ipv4").mkdir()
     (tmp_path / "ipv4" / "tcp_available_congestion_control").write_text("reno cubic\n")

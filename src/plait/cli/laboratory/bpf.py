@@ -54,7 +54,11 @@ def show() -> None:
 
 @app.command("unload")
 def unload(name: NameArgument) -> None:
-    """Take a congestion control or a scheduler away. Open connections keep it until they close."""
+    """Take a congestion control or a scheduler away.
+
+    Open connections keep it until they close. A network namespace whose default it is keeps it for new connections,
+    too, until another default is chosen there.
+    """
     from plait.bpf import programs
 
     programs.unload(name)

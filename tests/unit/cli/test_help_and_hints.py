@@ -15,7 +15,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from plait.cli import app
+from plait.cli import app, main
 from plait.cli.shared.ending import words_of_usage
 from plait.cli.shared.observing import tracing
 from plait.errors import RequestError, ScenarioError
@@ -306,3 +306,56 @@ def test_ctrl_c_while_plait_imports_itself_prints_no_traceback(module: str, code
         [sys.executable, "-c", program, "list"], capture_output=True, text=True, timeout=100, check=False
     )
     assert (ended.returncode, ended.stderr) == (code, printed)
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_in_a_callback_whose_errors_python_ignores_ends_the_command(name: str) -> None:
+    """The import system has such callbacks, so `plait view` survived a Ctrl-C at its start."""
+    program = (
+        "import signal, weakref\n"
+        "from plait.cli.shared.ending import on_signals\n"
+        "on_signals()\n"
+        "thing = type('Thing', (), {})()\n"
+        f"reference = weakref.ref(thing, lambda _: signal.raise_signal(signal.{name}))\n"
+        "try:\n"
+        "    del thing\n"
+        "    signal.pause()\n"
+        "except BaseException as end:\n"
+        "    print(type(end).__name__)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=False
+    )
+    expected = "KeyboardInterrupt\n" if name == "SIGINT" else "Ended\n"
+    assert (ended.stdout, ended.stderr) == (expected, "")
+
+
+def test_a_verb_after_ctrl_c_says_that_it_was_interrupted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(typer, "echo", interrupt)
+    monkeypatch.setattr(sys, "argv", ["plait", "list"])
+    monkeypatch.setattr("plait.cli.shared.ending.notify", lambda text: print(text, file=sys.stderr))
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert (end.value.code, capsys.readouterr().err) == (130, "interrupted\n")
+
+
+def test_a_current_folder_that_is_gone_is_named(tmp_path: Path) -> None:
+    program = (
+        f"import os; os.mkdir({str(tmp_path / 'gone')!r}); os.chdir({str(tmp_path / 'gone')!r})\n"
+        "os.rmdir(os.getcwd())\n"
+        "from plait.cli.shared.ending import code_of\n"
+        "try:\n"
+        "    os.getcwd()\n"
+        "except OSError as error:\n"
+        "    raise SystemExit(code_of(error))\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=False
+    )
+    remedy = "plait: the current folder no longer exists; change to another one (`cd`)\n"
+    assert (ended.returncode, ended.stderr) == (3, remedy)

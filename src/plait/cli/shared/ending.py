@@ -13,8 +13,9 @@ import os
 import signal
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
@@ -23,9 +24,11 @@ from plait.limits import remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from sys import UnraisableHookArgs
     from types import FrameType
 
 _SHOW_CURSOR = "\x1b[?25h"
+_SOON_S = 0.001
 _BROKEN_PIPE = 128 + signal.SIGPIPE
 _OLD_PROCESSOR = "Missing required CPU features"
 """How the warning of polars begins when the next of its functions would be an illegal instruction."""
@@ -76,6 +79,21 @@ def on_signals() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, _end)
+    sys.unraisablehook = partial(_raise_again, sys.unraisablehook)
+
+
+def _raise_again(show: Callable[[UnraisableHookArgs], object], ignored: UnraisableHookArgs) -> None:
+    """Raise the exception of a signal again that Python ignored, because it came in a callback."""
+    lost = ignored.exc_value
+    if not isinstance(lost, KeyboardInterrupt | Ended):
+        show(ignored)
+        return
+
+    def raise_it(_: int, __: FrameType | None) -> NoReturn:
+        raise lost
+
+    signal.signal(signal.SIGALRM, raise_it)
+    signal.setitimer(signal.ITIMER_REAL, _SOON_S)
 
 
 def interruption_of(work: Callable[[], object]) -> signal.Signals | None:
@@ -132,7 +150,9 @@ def code_of(error: BaseException) -> int | None:
     by_rich = isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError)
     if isinstance(error, BrokenPipeError) or by_rich:  # rich exits with 1
         return discard_output()
-    if isinstance(error, OSError):
+    if isinstance(error, FileNotFoundError) and error.filename is None:
+        notify("the current folder no longer exists; change to another one (`cd`)")
+    elif isinstance(error, OSError):
         path = f"{error.filename}: " if error.filename is not None else ""
         hint = remedy(error, _remedy_of(error.filename))
         notify(f"{path}{error.strerror or error}; {hint}")

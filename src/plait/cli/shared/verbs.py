@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import typer
 from typer.core import TyperGroup
 
 from plait.errors import RequestError
@@ -22,6 +23,13 @@ _CALLED_ELSEWHERE = {"check": "lint", "validate": "lint", "clean": "store"}
 
 class Verbs(TyperGroup):
     """A group of verbs."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Carry out a verb. Raise Abort after Ctrl-C: typer would return its exit code without a word."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            raise typer.Abort from interrupt
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the options of the group, switches without a type."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import urllib.request
+from html import escape
 from typing import TYPE_CHECKING
 
 import pytest
@@ -270,7 +271,8 @@ def test_the_five_questions_of_the_guide_need_only_the_keyboard(address: str, ch
         """Press Enter on the elements with these words, each of which leads to a page with this address."""
         visitor = Visitor(chromium, address)
         for words, page in (("A grid", "^s/[0-9a-f]+$"), *stops):
-            visitor.until(f"return document.body.outerHTML.includes({json.dumps(words, ensure_ascii=False)})")
+            html = json.dumps(escape(words, quote=False), ensure_ascii=False)
+            visitor.until(f"return document.body.outerHTML.includes({html})")
             visitor.tab_to(words, most=120)
             assert visitor.focus_is_visible(), words
             visitor.press(Keys.ENTER)

@@ -52,7 +52,7 @@ _NUMBER_GAP = 6
 """Least pixels between labels of numbers."""
 _INSIDE = 14
 """Pixels between the ends of a scale and its first and last value (`padding` of figures of sweeps)."""
-_KEY_LINE = 15
+_KEY_LINE = 18
 """Height of an entry of a key that is one column."""
 _SYMBOL = 44
 """Pixels that the symbol of an entry takes, with its distance to the next one."""

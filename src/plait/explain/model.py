@@ -79,7 +79,9 @@ class Delivery(Part):
     load_us: float | None = None
     """Load time of a page, from its first connect() until its last object arrived."""
     base_us: float
-    """Median of the time that the network alone takes for a message."""
+    """Median of the time that the network alone takes at most for a message."""
+    base_max_us: float | None = None
+    """The longest of these times."""
     asked_bps: float | None
     """The rate that the source offers while it sends; null if it waits for responses."""
     kept_pace: bool

@@ -19,6 +19,8 @@ LEAST_SHARE = 0.03
 """A smaller share of the time is not worth a sentence."""
 LEAST_BPS = 100
 """Below this, a path carried no data: the kernel counts a byte for the SYN of each subflow."""
+WITH_COPIES = 1.01
+"""From this ratio of the sum over its paths to the goodput of a flow on, the copies deserve a word."""
 NEAR_CAPACITY = 0.9
 """A flow that reached this share of its capacity is limited by its links alone if no cause is named."""
 
@@ -59,7 +61,14 @@ def paths(flow: FlowExplanation) -> list[str]:
         return []
     clauses = [_path(path) for path in flow.paths[:MAX_PATHS]]
     rest = len(flow.paths) - MAX_PATHS
-    return [f"{'; '.join(clauses)}{f'; and {rest} further paths' if rest > 0 else ''}."]
+    further = f"; and {rest} further paths" if rest > 0 else ""
+    carried = sum(path.goodput_bps or 0.0 for path in flow.paths)
+    is_page = (
+        flow.delivery is not None and flow.delivery.load_us is not None
+    )  # its goodput is of one connection
+    has_copies = not is_page and carried > WITH_COPIES * (flow.goodput_bps or carried)
+    copies = "; this counts copies of what another path carried as well" if has_copies else ""
+    return [f"{'; '.join(clauses)}{further}{copies}."]
 
 
 def _path(account: PathAccount) -> str:

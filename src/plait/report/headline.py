@@ -157,7 +157,7 @@ def _other_metrics(summary: Summary, metric: str) -> list[str]:
         measured = [case for case in unmeasured if mean(case, metric_name) is not None]
         unmeasured = [case for case in unmeasured if case not in measured]
         values = [
-            f"{names[case.name] or 'all trials'} {show(metric_name, mean(case, metric_name))}"
+            f"{names[case.name] or 'mean of all trials'} {show(metric_name, mean(case, metric_name))}"
             for case in measured
         ]
         if values:
@@ -338,6 +338,8 @@ def _with_paths(label: str, count: int | None, metric: str) -> str:
     """Return "single path TCP", "two paths MPTCP"; without a label, "two paths", or what is measured."""
     if count is None:
         return label or (
-            "all trials" if metric not in {"goodput_bps", "completion_s"} else compared_metric(metric).noun
+            "mean of all trials"
+            if metric not in {"goodput_bps", "completion_s"}
+            else compared_metric(metric).noun
         )
     return f"{'single path' if count == 1 else f'{number_word(count)} paths'} {label}".rstrip()

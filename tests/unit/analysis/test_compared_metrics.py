@@ -32,18 +32,18 @@ KINDS: dict[str, tuple[dict[str, float], str, str]] = {
     "stream": (
         CONNECTION | {"message_delay_p50_us": 14e3, "message_delay_p95_us": 2e4, "message_delay_max_us": 3e4},
         "message_delay_p95_us",
-        "95th percentile of message delay: all trials 20.0 ms (delay p50 14.0 ms, delay max 30.0 ms).",
+        "95th percentile of message delay: mean of all trials 20.0 ms (delay p50 14.0 ms, delay max 30.0 ms).",
     ),
     "request": (
         CONNECTION | {"request_latency_p50_us": 7e4, "request_latency_p95_us": 2.1e5},
         "request_latency_p95_us",
-        "95th percentile of request latency: all trials 210 ms (latency p50 70.0 ms).",
+        "95th percentile of request latency: mean of all trials 210 ms (latency p50 70.0 ms).",
     ),
-    "page": (CONNECTION | {"page_load_s": 1.5}, "page_load_s", "Page load time: all trials 1.50 s."),
+    "page": (CONNECTION | {"page_load_s": 1.5}, "page_load_s", "Page load time: mean of all trials 1.50 s."),
     "udp": (
         {"goodput_bps": 9.8e6, "udp_loss_ratio": 0.182, "udp_delay_p95_us": 109e3, "udp_jitter_us": 286.0},
         "udp_loss_ratio",
-        "Share of UDP packets lost: all trials 18.2 % (UDP delay p95 109 ms, UDP jitter 0.286 ms).",
+        "Share of UDP packets lost: mean of all trials 18.2 % (UDP delay p95 109 ms, UDP jitter 0.286 ms).",
     ),
     "iperf3 -u": (
         {
@@ -52,19 +52,19 @@ KINDS: dict[str, tuple[dict[str, float], str, str]] = {
             "iperf3_udp_jitter_us": 120.0,
         },
         "iperf3_udp_loss_ratio",
-        "Share of UDP packets that iperf3 lost: all trials 25.0 % (UDP jitter (iperf3) 0.120 ms).",
+        "Share of UDP packets that iperf3 lost: mean of all trials 25.0 % (UDP jitter (iperf3) 0.120 ms).",
     ),
     "ping alone": (
         {"probe_rtt_p50_us": 2e4, "probe_rtt_p95_us": 4e4, "probe_loss_ratio": 0.01},
         "probe_rtt_p95_us",
-        "95th percentile of the probes' RTT: all trials 40.0 ms (probes lost 1.00 %).",
+        "95th percentile of the probes' RTT: mean of all trials 40.0 ms (probes lost 1.00 %).",
     ),
     "ping beside bulk": (CONNECTION | {"probe_rtt_p95_us": 4e4}, "goodput_bps", "Goodput 8.00 Mbit/s."),
     "udp beside bulk": (CONNECTION | {"udp_loss_ratio": 0.1}, "goodput_bps", "Goodput 8.00 Mbit/s."),
     "a call beside pages on connections too short for a sample": (
         {"goodput_bps": 4.9e6, "udp_loss_ratio": 0.0, "page_load_s": 1.5},
         "page_load_s",
-        "Page load time: all trials 1.50 s.",
+        "Page load time: mean of all trials 1.50 s.",
     ),
     "a program": (
         {"curl.duration_s": 2.5},

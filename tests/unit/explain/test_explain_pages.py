@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import polars as pl
 import pytest
 
 from fake_tables import make_tables
+from plait.analysis.wording import micros
 from plait.explain import explain_trial
 from plait.explain.capacity import LinkSamples
 from plait.explain.cause import Cause
 from plait.explain.causes.losses import _retransmitted
+from plait.explain.causes.sharing import _competing
+from plait.explain.causes.starting import _start
 from plait.explain.facts import flow_facts
 from scenario_samples import plan_of
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from plait.explain.model import FlowExplanation
     from plait.plan.model.plan import Plan
 
@@ -102,6 +106,28 @@ def test_a_page_counts_all_its_connections_and_names_only_traffic_that_ran_meanw
     )
 
 
+def test_a_page_says_what_an_idle_network_takes_for_its_largest_object() -> None:
+    page = first_page()
+    assert page.delivery is not None
+    assert page.delivery.base_max_us is not None
+    assert page.delivery.base_us < page.delivery.base_max_us
+    median, longest = micros(page.delivery.base_us), micros(page.delivery.base_max_us)
+    assert page.sentences[1].endswith(f"an idle network takes at most {median} (median) to {longest}.")
+
+
+def test_no_share_is_said_of_a_return_path_whose_acks_nobody_counted() -> None:
+    """The table `links` counts all frames, and what the flow acknowledges there is not apart."""
+    plan, tables = pages()
+    on_return = tables["links"].with_columns(link=pl.lit("a->b"))
+    site = next(flow for flow in plan.flows if flow.name == "site.1")
+    facts = flow_facts(tables, LinkSamples(plan, on_return), site)
+    assert facts is not None
+    plan.crossing["a->b"] = plan.crossing["b->a"]
+    assert _competing(facts, ("a->b",))[0] == (
+        "Other flows (long) used a->b, which also carried the requests and ACKs of this flow."
+    )
+
+
 def test_the_kernels_accounting_of_a_page_covers_all_its_connections() -> None:
     """The first of three connections of 0.4 s is always busy, the others half of the time; each retransmitted 1 kB."""
     kernel = first_page().kernel
@@ -112,3 +138,17 @@ def test_the_kernels_accounting_of_a_page_covers_all_its_connections() -> None:
     facts = flow_facts(tables, LinkSamples(plan, tables["links"]), site)
     assert facts is not None
     assert _retransmitted(facts) == ["TCP retransmitted 3.00 kB."]
+
+
+def test_late_messages_show_the_windows_of_all_connections_of_a_page() -> None:
+    """How long a flow lasted is no evidence of a window that was small after a pause."""
+    plan, tables = pages()
+    site = next(flow for flow in plan.flows if flow.name == "site.1")
+    further = [flow.id for flow in plan.flows if flow.application.page_flow == site.id]
+    cwnd = pl.when(pl.col("flow").is_in(further)).then(30).otherwise(10 + pl.col("t_us") // 1_200_000)
+    tables["subflows"] = tables["subflows"].with_columns(cwnd_segments=cwnd, mss_bytes=pl.lit(1000))
+    facts = flow_facts(tables, LinkSamples(plan, tables["links"]), site)
+    assert facts is not None
+    (evidence,) = _start(replace(facts, own_bytes={"a-b": np.ones(facts.slices)}), ())
+    assert evidence == f"The congestion window on {site.paths[0].name} was 10.0 kB to 30.0 kB in the samples."
+    assert _start(facts, ()) == ["The flow lasted 400 ms, 40 round trips of its longest path."]

@@ -174,6 +174,8 @@ def test_goodput_and_costs_are_at_most_what_the_paths_carry_at_once() -> None:
     assert costs.pop("shared-bottleneck") < 5e6 * PAYLOAD
     assert sum(costs.values()) > 0
     assert explained.goodput_bps + sum(costs.values()) <= 15e6 * PAYLOAD + 1
+    assert explained.sentences[1].endswith("; this counts copies of what another path carried as well.")
+    assert "copies" not in sent_by(plan, sent, until_us=1_000_000, end_us=1_300_000).sentences[1]
 
 
 def test_a_full_link_is_said_to_carry_what_it_carried() -> None:

@@ -32,7 +32,9 @@ def _window(facts: FlowFacts, _: Places) -> list[str]:
     needed = _needed_bytes(facts)
     sentences = [f"At most {size(in_flight)} were in flight, and the window was at most {size(window)}."]
     if needed is not None and needed < in_flight:
-        sentences.append(f"Without queues the paths hold {size(needed)}; the rest waited in queues.")
+        sentences.append(
+            f"Without queues the paths hold {size(needed)}; the rest waited in queues or at the receiver."
+        )
     elif needed is not None:
         sentences.append(
             f"Filling the paths takes {size(needed)} in flight (their total rate times the longest RTT)."

@@ -46,16 +46,19 @@ def _competing(facts: FlowFacts, places: Places) -> list[str]:
         total = facts.network.sent(name)
         if total is None or total.sum() <= 0 or not siblings:
             continue
-        own_bytes = sum(
+        own_bytes = [
             float(facts.own_bytes.get(path.name, path.growth("sent_bytes") / facts.payload_ratio).sum())
             for path in facts.paths
             if path.planned and name in path.planned.forward
-        )
-        others_share = max(0.0, 1 - own_bytes / float(total.sum()))
+        ]
         rest = f" and {len(siblings) - MAX_PLACES} more" if len(siblings) > MAX_PLACES else ""
-        names = ", ".join(siblings[:MAX_PLACES])
+        others = f"Other flows ({', '.join(siblings[:MAX_PLACES])}{rest})"
+        share = percent(max(0.0, 1 - sum(own_bytes) / float(total.sum())), 2)
+        # No table counts the frames of ACKs and requests apart.
         sentences.append(
-            f"Other flows ({names}{rest}) took {percent(others_share, 2)} of what {name} carried."
+            f"{others} took {share} of what {name} carried."
+            if own_bytes
+            else f"{others} used {name}, which also carried the requests and ACKs of this flow."
         )
     return [*sentences, *full_sentences(facts.network, places)]
 

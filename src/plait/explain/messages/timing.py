@@ -149,6 +149,7 @@ def delivery(messages: Messages, start_us: float) -> Delivery:
         max_us=longest,
         jitter_us=_jitter_us(messages) if messages.flow.kind == "udp" else None,
         base_us=float(np.median(messages.base)),
+        base_max_us=float(np.max(messages.base)),
         load_us=float(np.max(messages.received) - start_us) if messages.flow.kind == "page" else None,
         asked_bps=messages.asked_bps,
         kept_pace=not messages.behind,

@@ -45,9 +45,11 @@ def _delays(delivery: Delivery, noun: str, delay_noun: str) -> str:
     if delivery.p50_us is None:
         return f"None of its {noun} arrived."
     jitter = f", jitter {micros(delivery.jitter_us)}" if delivery.jitter_us is not None else ""
+    median, longest = micros(delivery.base_us), micros(delivery.base_max_us or delivery.base_us)
+    base = median if median == longest else f"{median} (median) to {longest}"
     return (
         f"{delay_noun}: median {micros(delivery.p50_us)}, 95th percentile {micros(delivery.p95_us)}, "
-        f"maximum {micros(delivery.max_us)}{jitter}; an idle network takes at most {micros(delivery.base_us)}."
+        f"maximum {micros(delivery.max_us)}{jitter}; an idle network takes at most {base}."
     )
 
 

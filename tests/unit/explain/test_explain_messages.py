@@ -13,19 +13,19 @@ from fake_tables import fake_tables, make_tables
 from plait.analysis.metrics.catalogue import speaks_for
 from plait.dataset.model import ALL_TABLES
 from plait.explain import explain_trial
+from plait.explain.capacity import LinkSamples, NetworkTimeline
 from plait.explain.cause import Cause
 from plait.explain.causes import ANY_SEGMENTS, CAUSES, WHOLE_SEGMENTS
 from plait.explain.effect import effect
-from plait.explain.messages.late import Carrier, LateMessages
+from plait.explain.messages.late import Carrier, LateMessages, PathUse
+from plait.explain.messages.timing import Messages
 from plait.metrics import COMPARED
 from plait.traffic.kinds import Application
 from plait.traffic.program import Connection
 from scenario_samples import plan_of
 
 if TYPE_CHECKING:
-    from plait.explain.capacity import NetworkTimeline
     from plait.explain.facts import FlowFacts
-    from plait.explain.messages.timing import Messages
     from plait.explain.model import FlowExplanation
     from plait.explain.time.path_time import PathTime
 
@@ -300,6 +300,36 @@ def test_an_object_waited_only_if_each_connection_that_may_have_carried_it_did(
     waited = page.sender_waited(WHOLE_SEGMENTS, slice(0, 1), 500.0)
     assert waited == ((Cause.RECEIVE_WINDOW, ("a",)) if is_explained else None)
     assert page._memory(slice(0, 1), 500.0) == ((Cause.RECEIVE_MEMORY, ("b",)) if is_explained else None)
+
+
+SECOND = "{rate: 10mbit, delay: 50ms, jitter:"
+
+
+@pytest.mark.parametrize(
+    ("jitter_ms", "carried", "cause"),
+    [
+        (20, (0, 1), Cause.HEAD_OF_LINE),
+        (45, (0, 1), Cause.JITTER),
+        (45, (1, 0), Cause.NOT_KNOWN),
+    ],
+    ids=["its-delay-explains-more", "its-jitter-explains-more", "it-carried-nothing"],
+)
+def test_jitter_is_blamed_if_it_explains_more_than_the_higher_delay_of_its_path(
+    jitter_ms: int, carried: tuple[int, int], cause: Cause
+) -> None:
+    """The second path has 40 ms more delay than the first one, and the message is late by 40 ms."""
+    plan = plan_of(
+        ONE.replace("JITTER", "0ms").replace("}}}", f"}}, a-b#2: {SECOND} {jitter_ms}ms}}}}}}"),
+        "traffic=[{stream: {from: a, to: b, rate: 400kbit, message: 1KB, duration: 2s, nodelay: true}}]",
+        "transport=mptcp",
+    )  # fmt: skip
+    network = NetworkTimeline(LinkSamples(plan, make_tables({})["links"]), np.array([0.0, 100_000.0]))
+    uses = [
+        PathUse(path, np.array([sent]), np.array([0]))
+        for path, sent in zip(plan.flows[0].paths, carried, strict=True)
+    ]
+    message = Messages(plan.flows[0], *(np.array([number]) for number in (0.0, 50_000.0, 1000.0, 10_000.0)))
+    assert LateMessages(network, message, uses)._attribute(0)[0] == cause
 
 
 def test_an_effect_is_judged_by_the_primary_metric_of_the_flow() -> None:

@@ -220,25 +220,30 @@ class LateMessages:
             return None
         return (Cause.RATE_TOO_HIGH if self._datagrams else Cause.QUEUE_FULL), (name,)
 
-    def _jitter(self, _: slice, excess: float) -> Attribution | None:
-        for path_use in self._path_uses:
+    def _jitter(self, slices: slice, excess: float) -> Attribution | None:
+        """Return the jitter of a path that carried data at that time, unless its higher delay explains more."""
+        for path_use, farther_us in zip(self._path_uses, self._farther_us(), strict=True):
             names = [name for name in self._links(path_use) if self._net.directions[name].jitter_ns]
-            if (
-                sum(self._net.directions[name].jitter_ns for name in names) / 1000 >= EXPLAINS * excess
-                and names
-            ):
+            jitter_us = sum(self._net.directions[name].jitter_ns for name in names) / 1000
+            explains = jitter_us >= max(EXPLAINS * excess, farther_us)
+            if names and explains and path_use.own_bytes[slices].sum() > 0:
                 return Cause.JITTER, tuple(names)
         return None
+
+    def _farther_us(self) -> list[float]:
+        """Return by how much the delay of each path exceeds that of the nearest one."""
+        delays = [one_way_us(self._net.plan, path_use.path) for path_use in self._path_uses]
+        return [delay - min(delays) for delay in delays]
 
     def _farther_path(self, slices: slice, excess: float) -> Attribution | None:
         """Return another path of the connection that has a higher delay and carried data at that time.
 
         It is not to blame if it carried the data because the nearest path had failed.
         """
-        delays = [one_way_us(self._net.plan, path_use.path) for path_use in self._path_uses]
-        nearest = int(np.argmin(delays))
-        for path_use, delay in zip(self._path_uses, delays, strict=True):
-            if path_use.own_bytes[slices].sum() > 0 and delay - delays[nearest] >= EXPLAINS * excess:
+        farther = self._farther_us()
+        nearest = int(np.argmin(farther))
+        for path_use, farther_us in zip(self._path_uses, farther, strict=True):
+            if path_use.own_bytes[slices].sum() > 0 and farther_us >= EXPLAINS * excess:
                 if self._has_not_recovered(self._path_uses[nearest], slices):
                     return Cause.PATH_DOWN, (self._path_uses[nearest].path.name,)
                 return Cause.HEAD_OF_LINE, (path_use.path.name,)

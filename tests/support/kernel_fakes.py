@@ -24,6 +24,10 @@ linux:
 \t@echo '  CC      one.o'
 {steps}\tcp /bin/true linux
 \techo symbols > vmlinux.symvers
+bzImage:
+\tmkdir -p arch/x86/boot
+\thead -c 514 /dev/zero > arch/x86/boot/bzImage
+\tprintf 'HdrS\\0\\0\\0\\0\\0\\0\\0\\0\\020\\0006.12.7-plait of $(ARCH)\\0' >> arch/x86/boot/bzImage
 modules_prepare:
 \tmkdir -p scripts/mod include/linux net/mptcp
 \ttouch scripts/mod/modpost include/linux/tcp.h net/mptcp/protocol.h net/mptcp/protocol.c
@@ -57,6 +61,7 @@ def make_laboratory(folder: Path) -> Path:
         (folder / "patches" / series / "0001-change.patch").write_text(PATCH)
     (folder / "config").mkdir()
     (folder / "config" / "laboratory.config").write_text(CONFIG)
+    (folder / "config" / "machine.config").write_text("CONFIG_HZ=100\nCONFIG_VIRTIO_PCI=y\n")
     return folder
 
 

@@ -319,7 +319,7 @@ def _engine_facts(study: StudyFile) -> Sequence[EngineFacts]:
 
 def _kernel(engine: EngineFacts) -> str:
     kernel = engine.kernel
-    built = {known.identity: build for known, build in list_built()}
+    built = {key: build for known, build in list_built() for key in (known.identity, known.binary_sha256)}
     line = (
         f"engine {words(engine.name)}: Linux {words(kernel.version or 'unknown')}, identity "
         f"{words(kernel.identity or 'not recorded')}"

@@ -19,7 +19,7 @@ from plait.errors import KernelBuildError, MachineError, shell_command
 from plait.files import Folder
 from plait.kernel import kit
 from plait.kernel import recipe as recipes
-from plait.kernel.model import Progress
+from plait.kernel.model import KernelEngine, Progress
 from plait.kernel.recipe import Recipe
 
 STEPS = 930
@@ -30,6 +30,9 @@ _TOOLS = {
     "tar": "tar", "xz": "xz-utils", "perl": "perl-base", "setpriv": "util-linux",
 }  # fmt: skip
 _HEADERS = {"/usr/include/stdio.h": "libc6-dev"}
+_FOR_BTF = {"pahole": "pahole"}, {"/usr/include/gelf.h": "libelf-dev"}
+_TARGETS = {"virtual": ("linux", "modules_prepare"), "machine": ("bzImage",)}
+_IMAGE = Path("arch", "x86", "boot", "bzImage")
 _TAIL_LINES = 20
 _CONFIGURED = "laboratory.configured"
 """The inputs of the last configuration, and its time."""
@@ -45,24 +48,26 @@ class Built:
 
     binary: Path
     config: Path
-    kit: Path
+    kit: Path | None
+    """The files that modules are built with; None for the engine `machine`."""
     symbols: Path | None
     """The kernel with symbols, for a debugger; None if the configuration has no debug information."""
     compiler: str
     jobs: int
 
 
-def check_tools(otherwise: str = "") -> None:
+def check_tools(otherwise: str = "", engine: KernelEngine = "virtual") -> None:
     """Raise MachineError if programs for a build are missing.
 
     The message has the command that installs them, and `otherwise`, another remedy.
     """
-    missing = {package for tool, package in _TOOLS.items() if shutil.which(tool) is None}
-    missing |= {package for path, package in _HEADERS.items() if not Path(path).exists()}
+    tools, headers = _FOR_BTF if engine == "machine" else ({}, {})
+    missing = {package for tool, package in {**_TOOLS, **tools}.items() if shutil.which(tool) is None}
+    missing |= {package for path, package in {**_HEADERS, **headers}.items() if not Path(path).exists()}
     if missing:
         command = shell_command("sudo", "apt-get", "install", *sorted(missing))
         raise MachineError(
-            f"building the laboratory kernel needs programs that are not installed; "
+            f"building a kernel needs programs that are not installed; "
             f"install them with `{command}`{otherwise and f', {otherwise}'}"
         )
 
@@ -79,7 +84,7 @@ def build(tree: Path, recipe: Recipe, log: Path, progress: Progress, *, prepared
     jobs = len(os.sched_getaffinity(0))
     begun = prepared or is_patched(tree, recipe)
     with log.open("w", encoding="utf-8") as output:
-        maker = _Make(tree, jobs, log, output)
+        maker = _Make(tree, jobs, log, output, recipe)
         if not begun:
             progress("patching", None)
             for patch in recipe.patches:
@@ -94,6 +99,8 @@ def build(tree: Path, recipe: Recipe, log: Path, progress: Progress, *, prepared
             progress("configuring", None)
             _configure(maker, recipe)
         maker.compile(progress, None if prepared and (tree / "vmlinux.symvers").exists() else STEPS, compiled)
+        if recipe.engine == "machine":
+            return Built(tree / _IMAGE, tree / ".config", None, None, _compiler(), jobs)
         progress("linking", 1.0)
         maker.run(["strip", "-o", "linux.stripped", "linux"])
         symbols = tree / "linux.symbols" if recipe.has_symbols else None
@@ -166,8 +173,9 @@ def _compiled(tree: Path) -> int:
 class _Make:
     """Runs the steps in the tree with a clean environment, and writes all their output to the log."""
 
-    def __init__(self, tree: Path, jobs: int, log: Path, output: IO[str]) -> None:
+    def __init__(self, tree: Path, jobs: int, log: Path, output: IO[str], recipe: Recipe) -> None:
         self.tree = tree
+        self._targets = _TARGETS[recipe.engine]
         self._jobs = jobs
         self._log = log
         self._output = output
@@ -175,7 +183,7 @@ class _Make:
             "PATH": os.environ.get("PATH", os.defpath),
             "LC_ALL": "C",
             "LOCALVERSION": "",
-            **recipes.PINNED,
+            **recipe.settings,
         }
 
     def run(self, command: list[str]) -> None:
@@ -198,7 +206,7 @@ class _Make:
                     min(compiled / total, 0.99) if total else None,
                 )
 
-        self._follow(["make", f"--jobs={self._jobs}", "linux", "modules_prepare"], count)
+        self._follow(["make", f"--jobs={self._jobs}", *self._targets], count)
 
     def _follow(self, command: list[str], on_line: Callable[[str], None]) -> None:
         self._output.write(f"$ {' '.join(command)}\n")

@@ -20,7 +20,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -31,7 +31,7 @@ from plait.cache import locked, used_folder
 from plait.errors import KernelBuildError, MachineError, RequestError
 from plait.files import Folder
 from plait.kernel import recipe
-from plait.kernel.model import BuildRecord, Kernel, Progress
+from plait.kernel.model import BuildRecord, Kernel, KernelEngine, Progress
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 SHORTEST_PREFIX = 4
@@ -54,8 +54,10 @@ def is_default(record: BuildRecord) -> bool:
     return record.chosen_by_default and record.recipe_sha256 == recipe.load().sha256
 
 
-def find(name: str) -> Kernel:
+def find(name: str, engine: KernelEngine = "virtual") -> Kernel:
     """Return the kernel called `name`: its name, its version, its identity, or a beginning that only it has.
+
+    Only kernels for `engine` count.
 
     A version selects kernels without a name of their own only, so that 6.12 is not a patched kernel. Of several
     matches, the default kernel counts.
@@ -63,7 +65,7 @@ def find(name: str) -> Kernel:
     Raises:
         RequestError: there is none, or more than one.
     """
-    built = [kernel for kernel, _ in list_built()]
+    built = [kernel for kernel, _ in list_built() if kernel.engine == engine]
     matching = next(
         (kernels for rule in _CALLED if (kernels := [kernel for kernel in built if rule(kernel, name)])), []
     )
@@ -81,10 +83,21 @@ def find(name: str) -> Kernel:
     if matching:
         names = ", ".join(kernel.name for kernel in matching)
         raise RequestError(f"kernel {name}: several kernels match: {names}; write one of these names")
-    if not built:
-        raise RequestError(f"kernel {name}: no kernel is built yet; run `plait kernel build`")
-    names = ", ".join(kernel.name for kernel in built)
-    raise RequestError(f"kernel {name}: there is no such built kernel; there is: {names}")
+    raise RequestError(f"kernel {name}: {_absent(name, built, engine)}")
+
+
+def _absent(name: str, built: Sequence[Kernel], engine: KernelEngine) -> str:
+    """Return why there is no kernel called `name` for an engine that has `built`, and what to do."""
+    if others := {kernel.engine for kernel, _ in list_built() if _is_called(kernel, name)}:
+        return f"plait built it for the engine {others.pop()}, and not for {engine}; choose that engine (--engine)"
+    if built:
+        return f"there is no such built kernel; there is: {', '.join(kernel.name for kernel in built)}"
+    if engine == "machine":
+        return (
+            "there is no such file, and no kernel for the engine machine is built yet; give an image "
+            "(PATH/vmlinuz), a version (debian:6.12), or build one (`plait kernel build --tree DIR --engine machine`)"
+        )
+    return "no kernel is built yet; run `plait kernel build`"
 
 
 def default(recipe_sha256: str, *, built_here: bool = False) -> Kernel | None:
@@ -127,8 +140,10 @@ def of_identity(identity: str, *, by_default: bool, built_here: bool = False) ->
 
 
 def label(kernel: Kernel, name: str) -> Kernel:
-    """Give a kernel in the cache a further name, which another one loses, and return it."""
+    """Give a kernel in the cache a further name, which another one for its engine loses, and return it."""
     for named, record in list_built():
+        if named.engine != kernel.engine:
+            continue
         others = [known for known in (record.label, *record.other_labels) if known not in (None, name)]
         labels = [name, *others] if named.identity == kernel.identity else others
         wanted = {"label": labels[0] if labels else None, "other_labels": tuple(labels[1:])}
@@ -220,7 +235,7 @@ def _read(folder: Path) -> tuple[Kernel, BuildRecord] | None:
     except (OSError, ValidationError):
         return None
     kernel = Kernel(record.identity, record.version, binary, record.binary_sha256, record.hz, record.label)
-    return replace(kernel, other_labels=record.other_labels), record
+    return replace(kernel, other_labels=record.other_labels, engine=record.engine), record
 
 
 def _is_sound(kernel: Kernel) -> bool:

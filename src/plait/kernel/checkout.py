@@ -214,6 +214,7 @@ def _copy_newest(folder: Path, borrowed: str) -> bool:
         path
         for path in folder.parent.glob("*/")
         if path.suffix != ".part"
+        and ("-" in path.name) == ("-" in folder.name)  # of the same architecture
         and (path / _ALTERNATES).is_file()
         and (path / _ALTERNATES).read_text(encoding="utf-8") == borrowed
     ]

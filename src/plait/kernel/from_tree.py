@@ -17,7 +17,7 @@ from plait.errors import KernelBuildError, RequestError
 from plait.kernel import cache, recipe, unpack
 from plait.kernel.build import check_tools
 from plait.kernel.checkout import Checkout, GitTree
-from plait.kernel.model import BuildRecord, Kernel, Progress, SourceRecord, silent
+from plait.kernel.model import BuildRecord, Kernel, KernelEngine, Progress, SourceRecord, silent
 from plait.kernel.obtain import check_processor, compile_tree, finished_folder, utc_now
 from plait.kernel.recipe import Recipe
 
@@ -38,6 +38,7 @@ class TreeRequest:
     label: str | None = None
     """The name of the kernel."""
     debug: bool = False
+    engine: KernelEngine = "virtual"
 
 
 def build_tree(request: TreeRequest, progress: Progress = silent) -> Kernel:
@@ -49,7 +50,7 @@ def build_tree(request: TreeRequest, progress: Progress = silent) -> Kernel:
         MachineError: programs for the build are missing, or this processor cannot run the kernel.
     """
     check_processor()
-    check_tools()
+    check_tools(engine=request.engine)
     tree = GitTree.at_folder(request.tree)
     if request.label is not None:
         _check_label(request.label)
@@ -62,7 +63,7 @@ def build_tree(request: TreeRequest, progress: Progress = silent) -> Kernel:
             content = checkout.with_patches(state, request.patches)
             version = unpack.version_of(checkout.version_text(content))
             changes = recipe.Changes(request.fragments, request.without, nearest=True)
-            chosen = recipe.load(version, debug=request.debug, changes=changes)
+            chosen = recipe.load(version, debug=request.debug, changes=changes, engine=request.engine)
             identity = chosen.identity(f"git {content}")
             kernel = cache.of_identity(identity, by_default=False)
             if kernel is None:
@@ -79,6 +80,7 @@ def build_tree(request: TreeRequest, progress: Progress = silent) -> Kernel:
                     chosen_by_default=False, source=source, compiler=built.compiler,
                     binary_sha256=unpack.file_sha256(built.binary), binary_bytes=built.binary.stat().st_size,
                     built_at=utc_now(), build_s=round(time.monotonic() - started, 1), jobs=built.jobs,
+                    engine=request.engine,
                 )  # fmt: skip
                 with cache.workplace() as workplace:
                     kernel = cache.install(finished_folder(workplace / "finished", built, record), identity)
@@ -96,6 +98,7 @@ def _origin(tree: GitTree, request: TreeRequest) -> str:
         *(f"--config {path.name}" for path in request.fragments),
         *(f"--without {name}" for name in request.without),
         *(["--debug"] if request.debug else []),
+        *([f"--engine {request.engine}"] if request.engine != "virtual" else []),
     ]
     commit = tree.commit(request.ref or "HEAD")[:12]
     return ", ".join([f"{request.ref or 'working files'} ({commit})", *options])
@@ -104,7 +107,12 @@ def _origin(tree: GitTree, request: TreeRequest) -> str:
 def _folder(tree: GitTree, request: TreeRequest) -> Path:
     """Return the folder of the checkout; a configuration of its own needs one, or it would compile everything again."""
     parts = [str(tree.folder), str(request.debug), *(path.read_text("utf-8") for path in request.fragments)]
-    return cache.kernels_root() / ".trees" / hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    return (
+        cache.kernels_root()
+        / ".trees"
+        / (f"{request.engine}-{digest}" if request.engine != "virtual" else digest)
+    )
 
 
 def _prepared(checkout: Checkout, content: str, chosen: Recipe) -> str:

@@ -15,6 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field
 Progress = Callable[[str, float | None], None]
 """Called with each step and its completed fraction (0 to 1; None if unknown)."""
 
+KernelEngine = Literal["virtual", "machine"]
+"""The engine that a kernel is built for: User-Mode Linux with plait's changes, or a stock kernel for QEMU."""
+
 SYMBOLS = "symbols"
 """The file with debug information beside a kernel's binary."""
 
@@ -25,7 +28,7 @@ def silent(_step: str, _fraction: float | None) -> None:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A built laboratory kernel."""
+    """A kernel that plait built."""
 
     identity: str
     """A hexadecimal hash of the source, patches and configuration, not of the binary: it is the same on machines with
@@ -39,6 +42,7 @@ class Kernel:
     label: str | None = None
     """The name that the user gave it, or that of several by which it was found."""
     other_labels: tuple[str, ...] = ()
+    engine: KernelEngine = "virtual"
 
     @property
     def name(self) -> str:
@@ -109,5 +113,6 @@ class BuildRecord(_Record):
     """The names that the user gave it before."""
     packaged: bool = False
     """Whether plait unpacked it from the package `plait-kernel`."""
+    engine: KernelEngine = "virtual"
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)

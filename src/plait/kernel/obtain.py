@@ -266,7 +266,8 @@ def finished_folder(folder: Path, built: Built, record: BuildRecord) -> Path:
     Folder(folder).bring(built.binary, "linux")
     (folder / "linux").chmod(0o755)
     Folder(folder).bring(built.config, "config")
-    Folder(folder).bring(built.kit, kit.ARCHIVE)
+    if built.kit is not None:
+        Folder(folder).bring(built.kit, kit.ARCHIVE)
     if built.symbols is not None:
         Folder(folder).bring(built.symbols, SYMBOLS)
     cache.write_record(folder, record)

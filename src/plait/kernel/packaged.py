@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from plait.errors import KernelBuildError, shell_command
 from plait.files import Folder
 from plait.kernel import cache, kit
-from plait.kernel.model import BuildRecord, Kernel, Progress, silent
+from plait.kernel.model import BuildRecord, Kernel, KernelEngine, Progress, silent
 
 DISTRIBUTION = "plait-kernel"
 MODULE = "plait_kernel"
@@ -48,15 +48,15 @@ def package_record() -> BuildRecord | None:
         raise _damaged(f"its {RECORD} cannot be read") from error
 
 
-def find(name: str) -> Kernel:
-    """Return the kernel called `name`, from the cache or from the installed package (see `cache.find`).
+def find(name: str, engine: KernelEngine = "virtual") -> Kernel:
+    """Return the kernel called `name` for an engine, from the cache or from the installed package (see `cache.find`).
 
     Raises:
         RequestError: there is none, or more than one.
         KernelBuildError: the package is damaged, or the cache cannot be written.
     """
     unpack()
-    return cache.find(name)
+    return cache.find(name, engine)
 
 
 def unpack(progress: Progress = silent, *, replace: bool = False) -> None:

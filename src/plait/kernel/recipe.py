@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plait.errors import KernelBuildError, RequestError
+from plait.kernel.model import KernelEngine
 
 LABORATORY = Path(__file__).parent / "laboratory"
 """The patches and the configuration; a link to `kernel/` of the repository."""
@@ -31,7 +32,7 @@ DEFAULT_SERIES = "6.12"
 
 # Every build has the same builder, host and date, on any machine at any time. All settings are part of the identity.
 PINNED = {
-    "ARCH": "um",
+    "ARCH": "um",  # of the laboratory kernel; that for the engine `machine` has x86_64
     "KBUILD_BUILD_USER": "plait",
     "KBUILD_BUILD_HOST": "plait",
     "KBUILD_BUILD_TIMESTAMP": "2000-01-01 00:00:00 UTC",
@@ -63,12 +64,17 @@ class Option:
 class Recipe:
     """Everything except the source, for one series of kernels."""
 
-    series: str
     patches: tuple[Path, ...]
     additions: tuple[tuple[Path, str], ...]
     """Files to copy into the tree: (from, to)."""
     options: tuple[Option, ...]
     sha256: str
+    engine: KernelEngine = "virtual"
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The variables of make."""
+        return _settings(self.engine)
 
     @property
     def fragment(self) -> str:
@@ -110,8 +116,11 @@ def load(
     *,
     debug: bool = False,
     changes: Changes = Changes(),
+    engine: KernelEngine = "virtual",
 ) -> Recipe:
     """Return the recipe for a kernel of `version` (`6.12` or `6.12.117`); `debug`: for a debug kernel.
+
+    One for the engine `machine` has none of plait's patches and sources.
 
     Raises:
         KernelBuildError: there are no patches for that version, or a line of the configuration is invalid.
@@ -119,23 +128,24 @@ def load(
     """
     laboratory = laboratory or LABORATORY
     major, minor = _numbers(version)
-    folders = [_patches(laboratory / name, major, minor, nearest=changes.nearest) for name in PATCH_FOLDERS]
+    places = [laboratory / name for name in PATCH_FOLDERS] if engine == "virtual" else []
+    folders = [_patches(place, major, minor, nearest=changes.nearest) for place in places]
     patches = tuple(patch for folder in folders for patch in sorted(folder.glob("*.patch")))
     patches = _without(patches, changes.without)
-    additions = tuple(_additions(laboratory))
+    additions = tuple(_additions(laboratory)) if engine == "virtual" else ()
     options = _options(laboratory / "config" / "laboratory.config", (major, minor))
-    if debug:
-        options = _replaced(options, _options(laboratory / "config" / "debug.config", (major, minor)))
+    for name in [*(["machine"] if engine == "machine" else []), *(["debug"] if debug else [])]:
+        options = _replaced(options, _options(laboratory / "config" / f"{name}.config", (major, minor)))
     for fragment in changes.fragments:
         options = _replaced(options, _options(fragment, (major, minor)))
-    digest = hashlib.sha256(json.dumps(PINNED, sort_keys=True).encode())
+    digest = hashlib.sha256(json.dumps(_settings(engine), sort_keys=True).encode())
     for patch in patches:
         digest.update(b"\n" + _change(patch))
     for path, target in additions:
         digest.update(f"\n{target}\n".encode() + path.read_bytes())
     for option in options:
         digest.update(f"\n{option.line}".encode())
-    return Recipe(folders[0].name, patches, additions, options, digest.hexdigest())
+    return Recipe(patches, additions, options, digest.hexdigest(), engine)
 
 
 def makefile(folder: Path) -> str:
@@ -152,6 +162,10 @@ def rejected_options(options: tuple[Option, ...], config: str) -> list[Option]:
     """Return the requested options that have another value in `config`, the text of a complete `.config`."""
     values = dict(re.findall(r"^(CONFIG_\w+)=(.*)$", config, re.MULTILINE))
     return [option for option in options if values.get(option.name) != option.value]
+
+
+def _settings(engine: KernelEngine) -> dict[str, str]:
+    return PINNED if engine == "virtual" else {**PINNED, "ARCH": "x86_64"}
 
 
 def _numbers(version: str) -> tuple[int, int]:
@@ -177,7 +191,7 @@ def _patch_named(name: str, patches: tuple[Path, ...]) -> Path:
         patch for patch in patches if patch.name.startswith(name)
     ]
     if not chosen:
-        known = ", ".join(patch.stem for patch in patches)
+        known = ", ".join(patch.stem for patch in patches) or "none"
         raise RequestError(f"--without {name}: plait has no such patch for this version; it has: {known}")
     if len(chosen) > 1:
         several = ", ".join(patch.stem for patch in chosen)

@@ -1,4 +1,4 @@
-"""Stock kernels: images of the distribution's packages in the user's cache, or files of the user.
+"""Stock kernels: images of the distribution's packages in the user's cache, files of the user, or built from a tree.
 
     cache/stock/<package>/   boot/vmlinuz-VERSION, lib/modules/VERSION/, image.json (last, so it marks a complete image)
 
@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from plait.cache import alone, scratch, used_folder
 from plait.errors import MachineError, RequestError
 from plait.files import Folder
-from plait.kernel.model import Progress, silent
+from plait.kernel.model import Kernel, Progress, silent
 from plait.kernel.unpack import file_sha256
 
 SCHEME = "debian:"
@@ -33,7 +33,7 @@ _APT_S, _UNPACK_S = 1800, 600
 
 @dataclass(frozen=True)
 class StockKernel:
-    """A kernel image that plait did not build."""
+    """A kernel image without plait's changes."""
 
     image: Path
     modules: Path | None
@@ -64,6 +64,11 @@ def of_files(image: Path, modules: Path | None) -> StockKernel:
         return StockKernel(image, modules, _version(image), _identity(image, modules))
     except OSError as error:
         raise RequestError(f"--kernel {image}: {error.strerror}; give a kernel image (vmlinuz)") from error
+
+
+def of_build(kernel: Kernel) -> StockKernel:
+    """Return a kernel that plait built for the engine `machine`."""
+    return StockKernel(kernel.binary, None, _version(kernel.binary), kernel.binary_sha256)
 
 
 def of_distribution(series: str, progress: Progress = silent) -> StockKernel:

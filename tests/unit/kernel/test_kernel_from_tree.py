@@ -10,9 +10,10 @@ from typer.testing import CliRunner
 
 from kernel_fakes import make_laboratory, make_tree
 from plait.cli import app
-from plait.errors import KernelBuildError, RequestError
-from plait.kernel import cache, recipe
+from plait.errors import KernelBuildError, MachineError, RequestError
+from plait.kernel import build, cache, find, recipe
 from plait.kernel.from_tree import TreeRequest, build_tree
+from plait.kernel.stock import of_build
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -251,3 +252,71 @@ def test_debug_information_is_a_file_beside_the_kernel_and_not_in_it(tree: Path,
     assert kernel.symbols is not None
     assert kernel.symbols.read_bytes().startswith(b"\x7fELF")
     assert kernel.symbols.read_bytes() != kernel.binary.read_bytes()
+
+
+@pytest.fixture
+def with_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine has what a kernel with BTF needs."""
+    monkeypatch.setattr(build, "_FOR_BTF", ({}, {}))
+
+
+@pytest.mark.usefixtures("with_tools")
+def test_a_kernel_for_machine_is_the_tree_without_any_change_of_plait(tree: Path) -> None:
+    kernel = build_tree(TreeRequest(tree, label="mine", engine="machine"))
+    assert (checkout() / "file.c").read_text() == "before\n"
+    assert not (checkout() / recipe.ADDED).exists()
+    stock = of_build(find("mine", "machine"))
+    assert stock.image == kernel.binary
+    assert (stock.modules, stock.version) == (None, "6.12.7-plait")
+    assert b"of x86_64" in kernel.binary.read_bytes()
+    config = (kernel.binary.parent / "config").read_text().splitlines()
+    assert {"CONFIG_HZ=100", "CONFIG_MPTCP=y", "CONFIG_VIRTIO_PCI=y"} <= set(config)
+
+
+@pytest.mark.usefixtures("with_tools")
+def test_a_name_means_another_kernel_on_each_engine(tree: Path, tmp_path: Path) -> None:
+    virtual = build_tree(TreeRequest(tree, label="mine"))
+    with pytest.raises(RequestError, match="built it for the engine virtual, and not for machine"):
+        find("mine", "machine")
+    machine = build_tree(TreeRequest(tree, label="mine", engine="machine"))
+    assert machine.identity != virtual.identity
+    assert find("mine").identity == virtual.identity
+    assert find("mine", "machine").identity == machine.identity
+    with pytest.raises(RequestError, match="there is no such built kernel; there is: mine"):
+        find("other", "machine")
+    listed = CliRunner().invoke(app, ["kernel", "list"]).stdout
+    assert "mine  machine  HZ=100  from linux working files" in listed
+
+
+@pytest.mark.usefixtures("with_tools")
+def test_both_architectures_keep_their_products(tree: Path) -> None:
+    build_tree(TreeRequest(tree))
+    build_tree(TreeRequest(tree, engine="machine"))
+    folders = sorted((cache.kernels_root() / ".trees").glob("*/"))
+    assert [(folder / "linux").exists() for folder in folders] == [True, False]
+    assert [(folder / "arch/x86/boot/bzImage").exists() for folder in folders] == [False, True]
+
+
+def test_a_kernel_for_machine_needs_what_writes_btf(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "_FOR_BTF", ({"no-such-pahole": "pahole"}, {"/no/gelf.h": "libelf-dev"}))
+    with pytest.raises(MachineError, match="apt-get install libelf-dev pahole"):
+        build_tree(TreeRequest(tree, engine="machine"))
+    build_tree(TreeRequest(tree))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--engine", "machine"], "--engine machine need --tree"),
+        (["--tree", "TREE", "--engine", "machine", "--tracing"], "has trace events anyway"),
+        (["--tree", "TREE", "--engine", "machine", "--without", "0001"], "it has: none"),
+    ],
+)
+def test_what_a_kernel_for_machine_cannot_have_is_refused(
+    tree: Path, arguments: list[str], problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "_FOR_BTF", ({}, {}))
+    arguments = [str(tree) if argument == "TREE" else argument for argument in arguments]
+    refused = CliRunner().invoke(app, ["kernel", "build", *arguments])
+    assert isinstance(refused.exception, RequestError)
+    assert problem in str(refused.exception)

@@ -236,7 +236,7 @@ def test_a_build_that_continues_counts_on_from_the_files_that_it_has(tmp_path: P
         (tree / name).touch()
     heard: list[str] = []
     with (tmp_path / "log").open("w") as log:
-        make = build._Make(tree, 1, tmp_path / "log", log)
+        make = build._Make(tree, 1, tmp_path / "log", log, recipe.load())
         make.compile(lambda step, _share: heard.append(step), build.STEPS, build._compiled(tree))
     assert heard == [f"compiling, 3 of about {build.STEPS} files: one.o"]
 

@@ -97,7 +97,7 @@ def _agent() -> str:
 def _kernel() -> Kernel:
     from plait.kernel import built_by_default, ensure, list_built
 
-    if built_by_default() is None and not list_built():
+    if built_by_default() is None and all(kernel.engine == "machine" for kernel, _ in list_built()):
         raise MachineError(
             "no laboratory kernel is built yet; run `plait kernel build` (a few minutes, once), "
             "or install a built one with `pip install 'plait[kernel]'`"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -44,24 +44,33 @@ def build(
         bool,
         typer.Option("--tracing", help="Build --tree with trace events (`--trace`) and symbols (`--gdb`)"),
     ] = False,
+    engine: Annotated[
+        Literal["virtual", "machine"],
+        typer.Option(
+            "--engine", help="The engine that boots --tree; for machine, plait changes nothing in it"
+        ),
+    ] = "virtual",
 ) -> None:
-    """Build the laboratory kernel, unless the cache has it."""
+    """Build the laboratory kernel, or one of your own tree, unless the cache has it."""
     from plait.kernel.from_tree import TreeRequest, build_tree
     from plait.kernel.recipe import LABORATORY
     from plait.report.render.render import warm
 
     if tree is None:
-        if ref or patch or config or without or name or tracing:
+        if ref or patch or config or without or name or tracing or engine != "virtual":
             raise RequestError(
-                "--ref, --patch, --config, --without, --name and --tracing need --tree; name the git tree"
+                "--ref, --patch, --config, --without, --name, --tracing and --engine machine need --tree; name the git "
+                "tree"
             )
         kernel = build_with_progress(source, debug=debug)
     elif source is not None:
         raise RequestError("--source and --tree: give one of them")
+    elif engine == "machine" and tracing:
+        raise RequestError("--tracing: a kernel for the engine machine has trace events anyway; leave it out")
     else:
         patches = tuple(path.resolve() for path in patch or ())
         fragments = (*([LABORATORY / "config" / "tracing.config"] if tracing else []), *(config or ()))
-        request = TreeRequest(tree, ref, patches, fragments, tuple(without or ()), name, debug)
+        request = TreeRequest(tree, ref, patches, fragments, tuple(without or ()), name, debug, engine)
         kernel = show_build(lambda progress: build_tree(request, progress))
     warm()  # also once for a machine: it would delay the first study by 2 s
     typer.echo(f"{kernel.name}  {kernel.binary}")
@@ -112,10 +121,10 @@ def list_built() -> None:
     if not built:
         notify("no kernel is built yet; run `plait kernel build`")
     for kernel, record in built:
-        default = "default" if is_default(record) else "       "
+        mark = "machine" if kernel.engine == "machine" else "default" if is_default(record) else "       "
         origin = "the package plait-kernel" if record.packaged else record.source.name
         also = f", also called {', '.join(kernel.other_labels)}" if kernel.other_labels else ""
-        typer.echo(f"{kernel.name}  {default}  HZ={kernel.hz}  from {origin}, {record.built_at}{also}")
+        typer.echo(f"{kernel.name}  {mark}  HZ={kernel.hz}  from {origin}, {record.built_at}{also}")
     for addition in additions.added():
         for name in addition.names:
             kind = "scheduler" if name in addition.schedulers else "congestion control"

@@ -60,7 +60,7 @@ from plait.engine.virtual.trial import RESULT_NAMES
 from plait.engine.virtual.watch import GuestRunner, TrialLimits
 from plait.errors import TrialError
 from plait.files import Folder
-from plait.kernel import built_by_default, stock
+from plait.kernel import built_by_default, find, stock
 from plait.kernel.recipe import DEFAULT_SERIES
 from plait.kernel.stock import StockKernel
 from plait.plan.identity import plan_bytes
@@ -240,6 +240,8 @@ def _kernel(request: EngineRequest) -> StockKernel:
         return stock.nearest(version, request.progress)
     if request.kernel.startswith(stock.SCHEME):
         return stock.of_distribution(request.kernel.removeprefix(stock.SCHEME), request.progress)
+    if request.modules is None and "/" not in request.kernel and not Path(request.kernel).exists():
+        return stock.of_build(find(request.kernel, "machine"))
     return stock.of_files(Path(request.kernel), request.modules)
 
 

@@ -23,7 +23,7 @@ from plait.kernel.model import KernelEngine, Progress
 from plait.kernel.recipe import Recipe
 
 STEPS = 930
-"""Compilations in a build of 6.12; other versions have a similar number. Only the progress bar uses it."""
+"""Compilations in a build of 6.12 for User-Mode Linux; other versions have a similar number. It is for the progress."""
 
 _TOOLS = {
     "gcc": "gcc", "ld": "binutils", "make": "make", "flex": "flex", "bison": "bison", "bc": "bc", "patch": "patch",
@@ -98,7 +98,8 @@ def build(tree: Path, recipe: Recipe, log: Path, progress: Progress, *, prepared
         if not configured:
             progress("configuring", None)
             _configure(maker, recipe)
-        maker.compile(progress, None if prepared and (tree / "vmlinux.symvers").exists() else STEPS, compiled)
+        known = recipe.engine == "virtual" and not (prepared and (tree / "vmlinux.symvers").exists())
+        maker.compile(progress, STEPS if known else None, compiled)
         if recipe.engine == "machine":
             return Built(tree / _IMAGE, tree / ".config", None, None, _compiler(), jobs)
         progress("linking", 1.0)
@@ -201,8 +202,9 @@ class _Make:
             if line.startswith(("  CC ", "  AS ")):
                 compiled += 1 if total is None or compiled < total else 0
                 position = f"{compiled} of about {total} files" if total else f"file {compiled}"
+                name = line.rsplit(maxsplit=1)[-1].removeprefix(f"{self.tree}/")
                 progress(
-                    f"compiling, {position}: {line.rsplit(maxsplit=1)[-1]}",
+                    f"compiling, {position}: {name}",
                     min(compiled / total, 0.99) if total else None,
                 )
 

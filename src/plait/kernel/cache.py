@@ -90,13 +90,15 @@ def _absent(name: str, built: Sequence[Kernel], engine: KernelEngine) -> str:
     """Return why there is no kernel called `name` for an engine that has `built`, and what to do."""
     if others := {kernel.engine for kernel, _ in list_built() if _is_called(kernel, name)}:
         return f"plait built it for the engine {others.pop()}, and not for {engine}; choose that engine (--engine)"
-    if built:
-        return f"there is no such built kernel; there is: {', '.join(kernel.name for kernel in built)}"
+    names = ", ".join(kernel.name for kernel in built)
     if engine == "machine":
         return (
-            "there is no such file, and no kernel for the engine machine is built yet; give an image "
-            "(PATH/vmlinuz), a version (debian:6.12), or build one (`plait kernel build --tree DIR --engine machine`)"
+            f"no file and no kernel for the engine machine has this name (built: {names or 'none'}); give an "
+            "image (PATH/vmlinuz), a version (debian:6.12), or build one of a tree (`plait kernel build --tree DIR "
+            "--engine machine --name NAME`)"
         )
+    if names:
+        return f"there is no such built kernel; there is: {names}"
     return "no kernel is built yet; run `plait kernel build`"
 
 

@@ -10,10 +10,11 @@ from typer.testing import CliRunner
 
 from kernel_fakes import make_laboratory, make_tree
 from plait.cli import app
+from plait.engine.machine import trial as machine
+from plait.engine.request import EngineRequest
 from plait.errors import KernelBuildError, MachineError, RequestError
 from plait.kernel import build, cache, find, recipe
 from plait.kernel.from_tree import TreeRequest, build_tree
-from plait.kernel.stock import of_build
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -265,7 +266,9 @@ def test_a_kernel_for_machine_is_the_tree_without_any_change_of_plait(tree: Path
     kernel = build_tree(TreeRequest(tree, label="mine", engine="machine"))
     assert (checkout() / "file.c").read_text() == "before\n"
     assert not (checkout() / recipe.ADDED).exists()
-    stock = of_build(find("mine", "machine"))
+    stock = machine._kernel(EngineRequest("mine"))
+    with pytest.raises(RequestError, match="the kernel mine has none; leave it out"):
+        machine._kernel(EngineRequest("mine", modules=tree))
     assert stock.image == kernel.binary
     assert (stock.modules, stock.version) == (None, "6.12.7-plait")
     assert b"of x86_64" in kernel.binary.read_bytes()
@@ -278,11 +281,13 @@ def test_a_name_means_another_kernel_on_each_engine(tree: Path, tmp_path: Path) 
     virtual = build_tree(TreeRequest(tree, label="mine"))
     with pytest.raises(RequestError, match="built it for the engine virtual, and not for machine"):
         find("mine", "machine")
-    machine = build_tree(TreeRequest(tree, label="mine", engine="machine"))
-    assert machine.identity != virtual.identity
+    stock = build_tree(TreeRequest(tree, label="mine", engine="machine"))
+    assert stock.identity != virtual.identity
     assert find("mine").identity == virtual.identity
-    assert find("mine", "machine").identity == machine.identity
-    with pytest.raises(RequestError, match="there is no such built kernel; there is: mine"):
+    assert find("mine", "machine").identity == stock.identity
+    with pytest.raises(
+        RequestError, match=r"no kernel for the engine machine has this name \(built: mine\); give an image"
+    ):
         find("other", "machine")
     listed = CliRunner().invoke(app, ["kernel", "list"]).stdout
     assert "mine  machine  HZ=100  from linux working files" in listed

@@ -58,7 +58,7 @@ from plait.engine.virtual.outcome import CONSOLE as LOG
 from plait.engine.virtual.outcome import MAX_CONSOLE_BYTES, judge
 from plait.engine.virtual.trial import RESULT_NAMES
 from plait.engine.virtual.watch import GuestRunner, TrialLimits
-from plait.errors import TrialError
+from plait.errors import RequestError, TrialError
 from plait.files import Folder
 from plait.kernel import built_by_default, find, stock
 from plait.kernel.recipe import DEFAULT_SERIES
@@ -240,8 +240,11 @@ def _kernel(request: EngineRequest) -> StockKernel:
         return stock.nearest(version, request.progress)
     if request.kernel.startswith(stock.SCHEME):
         return stock.of_distribution(request.kernel.removeprefix(stock.SCHEME), request.progress)
-    if request.modules is None and "/" not in request.kernel and not Path(request.kernel).exists():
-        return stock.of_build(find(request.kernel, "machine"))
+    if "/" not in request.kernel and not Path(request.kernel).exists():
+        built = find(request.kernel, "machine")
+        if request.modules is not None:
+            raise RequestError(f"--modules {request.modules}: the kernel {built.name} has none; leave it out")
+        return stock.of_build(built)
     return stock.of_files(Path(request.kernel), request.modules)
 
 

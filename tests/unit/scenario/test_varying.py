@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.errors import ScenarioError
-from plait.scenario import Scenario, parse
+from plait.plan.resolve import resolve
+from plait.scenario import Scenario, load, parse
 from plait.scenario.vary.cases import Case, expand
 from plait.scenario.vary.ranges import read_range
 from plait.scenario.vary.text import strata
@@ -307,3 +309,17 @@ def test_only_a_named_factor_of_fields_of_the_network_is_a_stratum() -> None:
     scenario = parse(f"{TWO}vary:\n{vary}", "t.yaml")
     assert strata(scenario.model_dump(mode="json")) == ("network",)
     assert strata({"vary": {"network": {"a": 3}, "other": 3}}) == strata(None) == ()
+
+
+def test_a_file_to_send_can_vary(tmp_path: Path) -> None:
+    """Only the file of the base was read, and the other case was refused."""
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.bin").write_text(name * 10)
+    text = (
+        "title: Files\nnetwork: {hosts: [h1, h2], links: {h1-h2: {rate: 1mbit}}}\n"
+        "traffic: [{transfer: {from: h1, to: h2, file: a.bin}}]\n"
+        "vary: {traffic.0.transfer.file: [a.bin, b.bin]}\n"
+    )
+    (tmp_path / "files.yaml").write_text(text)
+    plans = [resolve(case.scenario, 1) for case in expand(load(tmp_path / "files.yaml"))]
+    assert [plan.flows[0].application.input_files for plan in plans] == [("a.bin",), ("b.bin",)]

@@ -67,11 +67,18 @@ def _named(scenario: Scenario) -> Iterator[tuple[Where, str, TraceSpec | None]]:
             spec = None if part is None else part.trace
             if spec is not None:
                 yield ("network", "links", key, *side, "trace", "file"), spec.file, spec
+    yield from _varied_files(scenario)
+
+
+def _varied_files(scenario: Scenario) -> Iterator[tuple[Where, str, TraceSpec | None]]:
+    """Yield the same for the files that values under `vary` name."""
     for where, path, values in varied_fields(scenario.vary):
         for place, value in values:
             spec = _varied(path, value)
             if spec is not None:
                 yield place or where, spec.file, spec
+            elif path.endswith(".transfer.file") and isinstance(value, str):
+                yield place or where, value, None
             elif path.endswith(".prototype.scheduler") and isinstance(value, str) and ".py:" in value:
                 yield place or where, value.rpartition(":")[0], None
 

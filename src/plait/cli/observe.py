@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from plait.cli.shared.ending import notify
 from plait.cli.shared.options import HostsOption, SshConfigOption, parsed
 from plait.cli.shared.outputs import output_file, write_output
-from plait.errors import RequestError, printable, shell_command
+from plait.errors import Ended, RequestError, printable, shell_command
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -80,6 +80,7 @@ HostOption = Annotated[
     ),
 ]
 _ROWS = 12
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def command(
@@ -125,7 +126,7 @@ def command(
     elif hosts is not None:
         duration_s, over = _duration_s(for_ or "60s", interval_s), threading.Event()
         notify(f"observing {', '.join(host or ())} for {duration_s:g} s; Ctrl-C ends it early")
-        with _interrupt_ends(over):
+        with _signals_end(over, folder):
             observe_hosts(
                 folder, read_hosts(hosts), host or [], selection=selection, duration_s=duration_s,
                 interval_s=interval_s, command=typed, ssh_config=ssh_config, over=over,
@@ -154,7 +155,7 @@ def _watch(folder: Path, selection: Selection, for_: str, interval_s: float, typ
     if not console.is_terminal:
         notify(f"observing for {duration_s:g} s")
     live = Live(screen, console=console, refresh_per_second=2, transient=True)
-    with _interrupt_ends(over), live if console.is_terminal else nullcontext():
+    with _signals_end(over, folder), live if console.is_terminal else nullcontext():
         observe(
             folder,
             selection,
@@ -227,18 +228,34 @@ def _address(text: str) -> str:
 
 
 @contextmanager
-def _interrupt_ends(over: threading.Event) -> Iterator[None]:
-    """While it is open, Ctrl-C ends the observation, which completes its data; a second one ends plait."""
+def _signals_end(over: threading.Event, folder: Path) -> Iterator[None]:
+    """Let Ctrl-C, SIGTERM and SIGHUP end the observation, which completes its data; the next ends plait.
 
-    def end(*_: Any) -> None:
+    After SIGTERM or SIGHUP, raise Ended as soon as `folder` has the data.
+    """
+    first: list[signal.Signals] = []
+    before = {number: signal.getsignal(number) for number in _ENDING}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def end(number: int, _: object) -> None:
+        first.append(signal.Signals(number))
         over.set()
-        signal.signal(signal.SIGINT, previous)
+        restore()
 
-    previous = signal.signal(signal.SIGINT, end)
+    for number, handler in before.items():
+        if handler != signal.SIG_IGN:
+            signal.signal(number, end)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, previous)
+        restore()
+    if first and first[0] != signal.SIGINT:
+        report = shell_command("plait", "report", folder)
+        notify(f"{folder} has what was observed until then; `{report}` writes its report")
+        raise Ended(first[0])
 
 
 class _Screen:

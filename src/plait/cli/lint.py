@@ -41,7 +41,7 @@ def command(
     loaded = load_scenario(scenario, tuple(overrides or ()))
     cases = expand(loaded)
     cautions = lint_cases([resolve_case(case) for case in cases], loaded.seed)
-    kernel_checked = _check_with_kernel(cases)
+    unasked = _check_with_kernel(cases)
     if json_output:
         json.dump([caution.model_dump(mode="json") for caution in cautions], sys.stdout, indent=2)
         typer.echo()
@@ -51,30 +51,29 @@ def command(
         typer.echo(_formatted(caution, name))
     if not cautions:
         typer.echo("no cautions", err=True)
-    if not kernel_checked:
+    if unasked is not None:
         typer.echo(
-            "the kernel of this version is not built yet, so plait did not check the names of sysctls, congestion "
-            "controls and schedulers; run `plait kernel build` first to check them",
+            f"plait did not check the names of sysctls, congestion controls and schedulers: {unasked}",
             err=True,
         )
 
 
-def _check_with_kernel(cases: Sequence[Case]) -> bool:
-    """Raise ScenarioError for what the kernel lacks; return False if there is no kernel to ask."""
+def _check_with_kernel(cases: Sequence[Case]) -> str | None:
+    """Raise ScenarioError for what the kernel lacks; return why plait could not ask it, and the remedy."""
     from plait.engine.virtual.trial import VirtualEngine
     from plait.kernel import built_by_default
     from plait.study.preflight.kernel import refuse_what_is_missing
 
     kernel = built_by_default()
     if kernel is None:
-        return False
+        return "the kernel of this version is not built yet; run `plait kernel build` first"
     try:
         engine = VirtualEngine(kernel, AGENT)
         engine.inventory()
-    except MachineError:
-        return False
+    except MachineError as error:
+        return str(error)
     refuse_what_is_missing(cases, engine.inventory)
-    return True
+    return None
 
 
 def _formatted(caution: Caution, source: str) -> str:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from plait.cli import main
+from plait.errors import MachineError
+from plait.kernel.model import Kernel
 from plait.plan.model.plan import Plan
 from scenario_samples import TWO
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Call = "Callable[..., tuple[int, str, str]]"
 
@@ -70,10 +69,27 @@ def test_lint_prints_cautions_and_ends_well(call, tmp_path: Path, monkeypatch) -
     monkeypatch.setenv("PLAIT_CACHE", str(tmp_path))
     code, out, err = call("lint", "two-paths")
     assert (code, out) == (0, "")
-    assert err.startswith("no cautions\nthe kernel of this version is not built yet")
+    assert err.startswith("no cautions\nplait did not check the names")
+    assert "the kernel of this version is not built yet" in err
     code, out, _ = call("lint", "two-paths", "--set", "traffic.0.bulk.duration=100ms")
     assert code == 0
     assert "bulk1: it lasts 0.1 s" in out
+
+
+def test_lint_says_why_it_could_not_ask_a_built_kernel(call, monkeypatch) -> None:
+    """For instance with a cache of another user, where a guest has no place."""
+
+    def refuse(_: object) -> None:
+        raise MachineError("writing the guest's root below /c: Permission denied")
+
+    monkeypatch.setattr(
+        "plait.kernel.built_by_default", lambda: Kernel("ab", "6.12", Path("linux"), "cd", 1000)
+    )
+    monkeypatch.setattr("plait.engine.virtual.trial.VirtualEngine.inventory", refuse)
+    code, out, err = call("lint", "two-paths")
+    assert (code, out) == (0, "")
+    assert "below /c: Permission denied" in err
+    assert "not built" not in err
 
 
 @pytest.mark.parametrize("verb", ["plan", "lint"])

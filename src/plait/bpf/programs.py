@@ -9,6 +9,7 @@ a connection uses it or a network namespace has it as its default, but offers it
 from __future__ import annotations
 
 import contextlib
+import difflib
 import hashlib
 import json
 import os
@@ -52,22 +53,29 @@ def mark(name: str) -> str:
     return f"plait_{name}"[:_MOST_NAME]
 
 
+def require_known(name: str) -> None:
+    """Raise RequestError unless plait has an algorithm of this name."""
+    if name not in NAMES:
+        close = difflib.get_close_matches(name[:40].lower(), NAMES, n=1)
+        guess = f"did you mean '{close[0]}'?" if close else f"it has {', '.join(NAMES)}"
+        raise RequestError(f"plait has no BPF program of {name[:40]!r}; {guess}")
+
+
 def object_of(name: str) -> bytes:
     """Return the object of an algorithm.
 
     Raises RequestError: plait has no such algorithm; MachineError: the object is missing or damaged.
     """
-    if name not in NAMES:
-        raise RequestError(f"plait has no BPF program of {name[:40]!r}; it has {', '.join(NAMES)}")
+    require_known(name)
     try:
         content = (PROGRAMS / f"{name}.bpf.o").read_bytes()
-        sums = (PROGRAMS / SUMS).read_text(encoding="ascii").split()
+        sums = (PROGRAMS / SUMS).read_bytes().splitlines()
     except OSError as error:
         raise MachineError(
-            f"reading the BPF program of {name}: {error.strerror}; install plait's wheel, or run `make bpf`"
+            f"reading the BPF program of {name}: {error.strerror} ({error.filename}); install plait's wheel, or run "
+            "`make bpf`"
         ) from error
-    digests = dict(zip(sums[1::2], sums[::2], strict=True))
-    if hashlib.sha256(content).hexdigest() != digests.get(f"{name}.bpf.o"):
+    if f"{hashlib.sha256(content).hexdigest()}  {name}.bpf.o".encode() not in sums:
         raise MachineError(
             f"reading the BPF program of {name}: its SHA-256 is not the one in {PROGRAMS / SUMS}; install plait again, "
             "or run `make bpf`"
@@ -88,6 +96,17 @@ def accepts(release: str) -> bool:
     """Return whether the verifier of this kernel (`6.12.117-amd64`) accepts the programs (see bpf/README.md)."""
     version = re.match(r"(\d+)\.(\d+)", release)
     return version is not None and (int(version[1]), int(version[2])) >= (6, 12)
+
+
+def refused_by_verifier() -> str | None:
+    """Return why the verifier of this machine's kernel refuses the programs, with the remedy; None if it does not."""
+    release = platform.release()
+    if accepts(release):
+        return None
+    return (
+        f"Linux {release} is too old, and its verifier refuses the program; boot Linux 6.12 or a newer one (on Debian "
+        "12: `apt-get install linux-image-6.12-amd64`)"
+    )
 
 
 def find_loader() -> Path:
@@ -121,7 +140,7 @@ def loadable() -> tuple[str, ...]:
         require_loading()
     except MachineError:
         return ()
-    return names if all(map(has_object, names)) else ()
+    return names if refused_by_verifier() is None and all(map(has_object, names)) else ()
 
 
 def takes_schedulers() -> bool:
@@ -176,6 +195,7 @@ def unload(name: str) -> None:
 
     Raises RequestError: plait has not loaded it; MachineError: new connections would still need it.
     """
+    require_known(name)
     tool = require_loading()
     if name not in loaded():
         raise RequestError(f"plait has loaded no {name}; `plait bpf list` shows what it has loaded")
@@ -227,13 +247,9 @@ def _register(tool: Path, name: str) -> None:
     try:
         _run(tool, "struct_ops", "register", str(PROGRAMS / f"{name}.bpf.o"))
     except MachineError as error:
-        release = platform.release()
-        if accepts(release):
+        if (refused := refused_by_verifier()) is None:
             raise
-        raise MachineError(
-            f"loading {name}: Linux {release} is too old, and its verifier refuses the program; boot Linux 6.12 or a "
-            "newer one (on Debian 12: `apt-get install linux-image-6.12-amd64`)"
-        ) from error
+        raise MachineError(f"loading {name}: {refused}") from error
 
 
 def _pin(tool: Path, name: str) -> None:
@@ -264,9 +280,15 @@ def _run(tool: Path, *arguments: str) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MachineError(f"running {' '.join(command)}: {error}") from error
     if done.returncode != 0:
-        last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
-        raise MachineError(
-            f"running {' '.join(command)}: {printable(''.join(last)) or f'exit code {done.returncode}'}; "
+        lines = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()
+        registers = arguments[:2] == ("struct_ops", "register")
+        # What registers ends with its error; a wrapper such as Ubuntu's begins with it, and lists packages then.
+        remedy = (
             "run it by hand with the option -d to see what the kernel's verifier says"
+            if registers
+            else "run it by hand, and install a bpftool that works for this kernel if it does not"
+        )
+        raise MachineError(
+            f"running {' '.join(command)}: {printable(lines[-1 if registers else 0])}; {remedy}"
         )
     return done.stdout

@@ -97,6 +97,10 @@ def _absent(name: str, built: Sequence[Kernel], engine: KernelEngine) -> str:
             "image (PATH/vmlinuz), a version (debian:6.12), or build one of a tree (`plait kernel build --tree DIR "
             "--engine machine --name NAME`)"
         )
+    if set(name) & {":", "/"}:
+        return (
+            "only `plait run --engine machine` boots a stock kernel (debian:6.12) or an image (PATH/vmlinuz)"
+        )
     if names:
         return f"there is no such built kernel; there is: {names}"
     return "no kernel is built yet; run `plait kernel build`"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from plait.bpf import programs
 from plait.cli import undo
+from plait.cli.laboratory import doctor
 from plait.engine.inventory import Inventory
 from plait.engine.remote import lasting
 from plait.errors import MachineError, RequestError, ScenarioError
@@ -48,9 +51,48 @@ def test_a_missing_object_names_its_remedy() -> None:
         programs.object_of("lia")
 
 
-def test_an_unknown_name_lists_the_algorithms() -> None:
-    with pytest.raises(RequestError, match="lia, olia, balia, wvegas"):
-        programs.load("../olia")
+@pytest.mark.parametrize("record", [b"zzz\n", b"\xff\n", b""])
+def test_a_damaged_record_of_the_digests_is_refused(objects: Path, record: bytes) -> None:
+    (objects / programs.SUMS).write_bytes(record)
+    with pytest.raises(MachineError, match="make bpf"):
+        programs.object_of("olia")
+    assert not programs.has_object("olia")
+
+
+@pytest.mark.parametrize("verb", [programs.load, programs.unload])
+def test_an_unknown_name_gets_the_nearest_or_all(verb: Callable[[str], object]) -> None:
+    with pytest.raises(RequestError, match=r"no BPF program of 'OLAI'; did you mean 'olia'\?"):
+        verb("OLAI")
+    with pytest.raises(RequestError, match="it has lia, olia, balia, wvegas"):
+        verb("redundant")
+
+
+def test_an_old_kernel_is_refused_before_anything_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "require_loading", lambda: Path("bpftool"))
+    monkeypatch.setattr(programs, "object_of", lambda name: name.encode())
+    monkeypatch.setattr(programs, "loaded", tuple)
+    for release, can in (("6.1.0-56-amd64", False), ("6.12.118", True)):
+        monkeypatch.setattr(platform, "release", lambda release=release: release)
+        assert bool(programs.loadable()) == can
+        assert ("can be loaded here" in doctor._bpf()) == can
+        assert ("boot Linux 6.12" in doctor._bpf()) != can
+
+
+def test_a_loader_that_only_names_its_package_is_cited_from_its_first_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As Ubuntu's, where the running kernel has no package of tools installed.
+    loader = tmp_path / "bpftool"
+    text = "WARNING: bpftool not found for kernel 6.14.0-37\\n\\n  Install:\\n    linux-tools-generic\\n"
+    loader.write_text(f"#!/bin/sh\nprintf '{text}' >&2\nexit 2\n")
+    loader.chmod(0o755)
+    monkeypatch.setattr(programs, "require_loading", lambda: loader)
+    monkeypatch.setattr(programs, "object_of", lambda name: name.encode())
+    for asked in (programs.loaded, lambda: programs.load("olia"), lambda: programs.unload("olia")):
+        with pytest.raises(MachineError, match=r"not found for kernel 6\.14\.0-37; .*install a bpftool"):
+            asked()
+    monkeypatch.setattr(platform, "release", lambda: "6.14.0-37-generic")
+    assert "not found for kernel" in doctor._bpf()
 
 
 def test_a_scheduler_is_refused_with_what_runs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -289,6 +289,8 @@ def test_a_name_means_another_kernel_on_each_engine(tree: Path, tmp_path: Path) 
         RequestError, match=r"no kernel for the engine machine has this name \(built: mine\); give an image"
     ):
         find("other", "machine")
+    with pytest.raises(RequestError, match=r"only `plait run --engine machine` boots a stock kernel"):
+        find("debian:6.12")
     listed = CliRunner().invoke(app, ["kernel", "list"]).stdout
     assert "mine  machine  HZ=100  from linux working files" in listed
 

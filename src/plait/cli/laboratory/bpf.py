@@ -39,6 +39,8 @@ def load(
 
     is_new = programs.load(name, pin=pin)
     typer.echo(f"{name} {'is loaded' if is_new else 'was loaded already'}")
+    if pin:
+        typer.echo(f"See the windows of its subflows: bpftool map dump pinned {programs.PINNED / name}")
     typer.echo(f"Use it for new connections: sysctl -w {programs.setting(name)}={name}")
 
 

@@ -121,13 +121,16 @@ def _bpf() -> str:
     from plait.bpf import programs
 
     try:
-        programs.object_of(programs.ALGORITHMS[0])
+        for name in programs.NAMES:
+            programs.object_of(name)
+        if (refused := programs.refused_by_verifier()) is not None:
+            return f"coupled congestion controls cannot be loaded here: {refused}"
         schedulers = "schedulers too" if programs.takes_schedulers() else "schedulers of MPTCP cannot"
-        return (
-            f"coupled congestion controls can be loaded here, by {programs.require_loading()}; {schedulers}"
-        )
+        tool = programs.require_loading()
+        programs.loaded()  # some distributions have a `bpftool` that only names the package with it
     except MachineError as error:
         return f"coupled congestion controls cannot be loaded here: {error}"
+    return f"coupled congestion controls can be loaded here, by {tool}; {schedulers}"
 
 
 def _selftests() -> str:

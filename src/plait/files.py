@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import math
 import os
 import stat
 import weakref
@@ -44,14 +45,18 @@ class UnfitError(OSError):
 
 
 def json_of(content: bytes) -> Any:
-    """Return the value of a JSON text.
-
-    Raises ValueError for invalid JSON, also if it is nested too deeply.
-    """
+    """Return the value of a JSON text; ValueError if it is invalid, too deep, or has a number that is not finite."""
     try:
-        return json.loads(content)
+        return json.loads(content, parse_constant=_finite, parse_float=_finite)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def _finite(text: str) -> float:
+    """Return a number of a JSON text; Python also reads `Infinity`, `NaN` and `1e999`."""
+    if math.isfinite(number := float(text)):
+        return number
+    raise ValueError(f"{text[:40]} is not a finite number")
 
 
 class _Held:
@@ -387,12 +392,9 @@ class Folder:
             raise self._refused(errno.EILSEQ, "", f"the name {name[:80]!r} cannot be used: {reason}")
 
     def _not_a_folder(self, parent: Folder, descriptor: int, name: str) -> OSError:
-        mode = os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode
-        return (
-            parent._link(name)
-            if stat.S_ISLNK(mode)
-            else parent._refused(errno.ENOTDIR, name, "it is not a folder")
-        )
+        if stat.S_ISLNK(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode):
+            return parent._link(name)
+        return parent._refused(errno.ENOTDIR, name, "it is not a folder")
 
     def _unfit(self, name: str, mode: int) -> OSError:
         if stat.S_ISLNK(mode):

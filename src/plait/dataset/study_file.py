@@ -35,6 +35,14 @@ def _requoted(command: str) -> str:
     return shell_command(*words)
 
 
+def _in_json(value: object) -> object:
+    """Return a value without NaN and infinite numbers, which JSON does not have."""
+    json.dumps(value, allow_nan=False)
+    return value
+
+
+Json = Annotated[Any, AfterValidator(_in_json)]
+"""What a scenario has: any value of JSON."""
 Command = Annotated[str, AfterValidator(_requoted)]
 """A command of plait that makes the data of a study; empty if there is none."""
 
@@ -74,7 +82,7 @@ class CaseEntry(_Part):
 
     name: str
     """Also that of its folder."""
-    settings: dict[str, Any]
+    settings: dict[str, Json]
 
     @field_validator("name")
     @classmethod
@@ -119,7 +127,7 @@ class StudyFile(_Part):
     baseline: str | None = None
     cases: tuple[CaseEntry, ...]
     cautions: tuple[Caution, ...] = ()
-    scenario: Any = None
+    scenario: Json = None
     """As resolved."""
     merged: tuple[MergedFrom, ...] | None = None
     """The studies that were put together; None for a study that was run."""

@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated
 
 import polars as pl
 from polars.exceptions import PanicException
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from plait.dataset.digest import trial_digest
 from plait.dataset.files import first_line, read_table, read_tables
@@ -23,12 +24,20 @@ from plait.dataset.model import MONITOR_TABLES, TABLES
 from plait.dataset.provenance import Provenance, explain, read_provenance
 from plait.errors import DataError, PlaitError
 from plait.files import Folder
+from plait.parts import Record
 from plait.plan.model.plan import Plan
 
 TRIALS = "trials"
 RUNNING_TRIAL = "trial.json"
-"""The file in the job folder of a running trial that names its case and number, for views of the running study."""
+"""The file in the job folder of a running trial that has its `TrialName`, for views of the running study."""
 _NUMBER = re.compile(r"[0-9]{3}|[1-9][0-9]{3,8}")
+
+
+class TrialName(Record):
+    """The case and the number of a trial."""
+
+    case: str
+    number: Annotated[int, Field(ge=0, lt=10**9)]
 
 
 class StoredTables(Mapping[str, "pl.DataFrame"]):

@@ -18,7 +18,7 @@ import subprocess
 from pathlib import Path
 from typing import Self
 
-from plait.cache import CACHE_REMEDY, lock_folder, remove_abandoned, used_folder
+from plait.cache import CACHE_REMEDY, cache_root, lock_folder, remove_abandoned, used_folder
 from plait.errors import MachineError
 from plait.files import Folder
 from plait.limits import remedy
@@ -62,7 +62,8 @@ class Workspace:
                 self.path.mkdir(0o700)
                 self._lock = lock_folder(self.path)
         except OSError as error:
-            hint = remedy(error, CACHE_REMEDY)
+            in_cache = self._parent.is_relative_to(cache_root())
+            hint = remedy(error, CACHE_REMEDY if in_cache else "choose another folder")
             raise MachineError(
                 f"creating a working folder in {self._parent}: {error.strerror}; {hint}"
             ) from error

@@ -52,15 +52,20 @@ def download(site: StudySite, parts: Sequence[str]) -> tuple[str, str, bytes]:
         raise UnknownPageError
     stem, suffix = match[1], match[2]
     study = site.study(parts[0])
-    if len(parts) == 3 and parts[1] == "figures":
-        content = _kept_figure(study, f"{stem}.{suffix}")
-    elif len(parts) == 2 and stem in {"cases", "trials"} and suffix in TABLE_TYPES:
-        content = table_content(study_table(study, stem), suffix)
-    elif len(parts) == 4 and parts[1].isdecimal() and parts[2].isdecimal() and len(parts[1] + parts[2]) < 12:
-        content = _of_trial(study, int(parts[1]), int(parts[2]), stem, suffix)
-    else:
-        raise UnknownPageError
+    with making_sense(study.folder):
+        content = _content(study, parts, stem, suffix)
     return f"{'-'.join((*parts[1:-1], stem))}.{suffix}", TYPES[suffix], content
+
+
+def _content(study: OpenStudy, parts: Sequence[str], stem: str, suffix: str) -> bytes:
+    """Return the content of a file of a study (UnknownPageError)."""
+    if len(parts) == 3 and parts[1] == "figures":
+        return _kept_figure(study, f"{stem}.{suffix}")
+    if len(parts) == 2 and stem in {"cases", "trials"} and suffix in TABLE_TYPES:
+        return table_content(study_table(study, stem), suffix)
+    if len(parts) == 4 and parts[1].isdecimal() and parts[2].isdecimal() and len(parts[1] + parts[2]) < 12:
+        return _of_trial(study, int(parts[1]), int(parts[2]), stem, suffix)
+    raise UnknownPageError
 
 
 def _kept_figure(study: OpenStudy, name: str) -> bytes:

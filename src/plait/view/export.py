@@ -7,12 +7,14 @@ a script, which a browser would run if somebody opened the file by itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from plait.analysis.labels.study_labels import labels_in
-from plait.dataset.trial import read_trial, trial_folder
-from plait.errors import DataError, MachineError, PlaitError, RequestError
+from plait.dataset.trial import making_sense, read_trial, trial_folder
+from plait.engine.workspace import Workspace
+from plait.errors import DataError, MachineError, RequestError
 from plait.files import Folder
 from plait.limits import remedy
 from plait.report.assemble import read_partly, summary_of
@@ -28,6 +30,10 @@ from plait.view.site import OpenStudy, StudySite, finish
 
 MARK = "plait-view.txt"
 """The file by which a folder is known to be an export, which a later export may replace."""
+TOP = ("assets", "data", "files", "index.html")
+"""What an export has beside it. The page comes last: it loads the others."""
+WORK = ".export-"
+"""How the folder begins in which plait writes an export before it is complete."""
 NOTE = "plait view --export wrote this folder, and replaces its files.\n"
 TELL_EVERY = 20
 
@@ -45,34 +51,58 @@ def export_site(roots: Sequence[Path], target: Path, notify: Callable[[str], Non
     studies = site.refresh()
     if not studies:
         raise DataError("there is no study below these folders; give a folder that `plait run` wrote to")
-    output = _Out(Folder(target))
+    is_new = not target.exists()
     try:
-        output.write((), MARK, NOTE.encode())
-        output.write((), "index.html", index(live=False).encode())
-        for name in ASSETS:
-            output.write(("assets",), name, asset(name))
-        output.data("studies", site.studies())
-        for study in studies:
-            notify(f"exporting {study.name}")
-            try:
-                _study(site, study, output, notify)
-            except DataError as error:  # its page shows the error
-                output.data(f"{study.id}/study", {"error": str(error)})
-                notify(str(error))
+        with Workspace(target, WORK) as work:
+            output = _Out(Folder(work.job()))
+            _write(site, studies, output, notify)
+            _publish(output.folder, Folder(target), work.job())
     except OSError as error:
         raise MachineError(
-            f"exporting to {error.filename or target}: {error.strerror}; {remedy(error, 'check space and permissions')}"
+            f"exporting to {target}: {error.strerror}; {remedy(error, 'check space and permissions')}"
         ) from error
+    finally:
+        if is_new:
+            with suppress(OSError):  # it has the export
+                target.rmdir()
     return output.count
+
+
+def _write(
+    site: StudySite, studies: Sequence[OpenStudy], output: _Out, notify: Callable[[str], None]
+) -> None:
+    """Write all files of an export. Raise OSError, MachineError."""
+    output.write((), MARK, NOTE.encode())
+    output.write((), "index.html", index(live=False).encode())
+    for name in ASSETS:
+        output.write(("assets",), name, asset(name))
+    output.data("studies", site.studies())
+    for study in studies:
+        notify(f"exporting {study.name}")
+        try:
+            with making_sense(study.folder):
+                _study(site, study, output, notify)
+        except DataError as error:  # its page shows the error
+            output.data(f"{study.id}/study", {"error": str(error)})
+            notify(str(error))
+
+
+def _publish(pages: Folder, target: Folder, old: Path) -> None:
+    """Move the complete export to `target`, and what an earlier one has there to `old`. Raise OSError."""
+    for name in (MARK, *TOP):
+        if target.has(name):
+            target.give(name, old / name)
+        if pages.has(name):
+            target.take(pages.path / name, name)
 
 
 class _Out:
     def __init__(self, folder: Folder) -> None:
-        self._folder = folder
+        self.folder = folder
         self.count = 0
 
     def write(self, folders: Sequence[str], name: str, content: bytes) -> None:
-        place = self._folder
+        place = self.folder
         for folder in folders:
             place = place / folder
         place.write(name, content)
@@ -87,7 +117,8 @@ def _refuse_foreign(target: Path) -> None:
     if target.exists() and not target.is_dir():
         raise RequestError(f"exporting to {target}: it is a file; give another folder")
     folder = Folder(target)
-    if target.is_dir() and folder.names() and not folder.has(MARK):
+    others = target.is_dir() and any(not name.startswith(WORK) for name in folder.names())
+    if others and not folder.has(MARK):
         raise RequestError(f"exporting to {target}: it holds other files; give an empty or a new folder")
 
 
@@ -96,7 +127,6 @@ def _study(site: StudySite, study: OpenStudy, output: _Out, notify: Callable[[st
     finish(study, [case.name for case in study_file.cases])
     view = site.study_view(study.id)
     drawn = _figures(study, output)
-    output.data(f"{study.id}/study", {**view, "drawn": drawn})
     output.data(f"{study.id}/result", site.result(study.id))
     for name in ("cases", "trials"):
         frame = study_table(study, name)
@@ -112,12 +142,15 @@ def _study(site: StudySite, study: OpenStudy, output: _Out, notify: Callable[[st
                 notify(f"{exported} trials exported")
             page = f"{study.id}/{case}/{number}"
             try:
-                output.data(page, site.data(page))
-            except PlaitError as problem:
-                output.data(page, {"error": str(problem)})
-                continue
-            if error is None:
-                _trial_files(study, study_file.cases[case].name, number, output, ("files", *page.split("/")))
+                with making_sense(study.folder):
+                    shown = site.data(page)
+                    if error is None:
+                        name = study_file.cases[case].name
+                        _trial_files(study, name, number, output, ("files", *page.split("/")))
+            except DataError as problem:
+                shown = {"error": str(problem)}
+            output.data(page, shown)
+    output.data(f"{study.id}/study", {**view, "drawn": drawn})
 
 
 def _figures(study: OpenStudy, output: _Out) -> list[dict[str, Any]]:

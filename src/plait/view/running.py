@@ -17,11 +17,11 @@ import polars as pl
 
 from plait.dataset.arrow_stream import complete_part
 from plait.dataset.files import READ_ERRORS, check_columns
-from plait.dataset.trial import RUNNING_TRIAL
+from plait.dataset.trial import RUNNING_TRIAL, TrialName
 from plait.engine.virtual.containment import GUEST
 from plait.engine.virtual.guest_folder import GuestFolder
 from plait.errors import PlaitError
-from plait.files import Folder, UnfitError, json_of
+from plait.files import Folder, UnfitError
 from plait.view.encode import rounded
 
 MOST_RUNNING = 8
@@ -77,16 +77,16 @@ def _running_trial(job: Folder, cases: Sequence[str]) -> dict[str, Any] | None:
     try:
         if not _is_of_guest(job.path / GUEST):
             return None
-        key = json_of(job.read(RUNNING_TRIAL, 1 << 16))
-        case, number = cases.index(key["case"]), int(key["number"])
+        trial = TrialName.model_validate_json(job.read(RUNNING_TRIAL, 1 << 16))
+        case = cases.index(trial.case)
         guest = GuestFolder(job.path / GUEST)
         advanced = guest.tail("progress", 4096).splitlines()
         stream = guest.read("data/connections.arrow", MOST_BYTES)
-    except (OSError, ValueError, LookupError, TypeError, PlaitError):
+    except (OSError, ValueError, PlaitError):
         return None
     return {
         "case": case,
-        "number": number,
+        "number": trial.number,
         "seconds": _seconds(advanced[-1]) if advanced else None,
         "goodput": _goodput(stream, job.path) if stream else [],
     }

@@ -14,10 +14,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from plait.errors import MachineError, PlaitError
+from plait.errors import MachineError, PlaitError, printable
 from plait.view.assets import ASSETS, asset, index
 from plait.view.downloads import download
-from plait.view.encode import data_script
 from plait.view.guard import Guard, new_token
 from plait.view.peers import TABLES
 from plait.view.site import StudySite, UnknownPageError
@@ -117,18 +116,9 @@ class _Pages:
         return Response(content, media_type=kind, headers={"cache-control": "private, max-age=3600"})
 
     async def data(self, request: Request) -> Response:
-        name = request.path_params["name"]
-
-        def content() -> bytes:
-            try:
-                return data_script(name, self._site.data(name))
-            except PlaitError as error:
-                return data_script(name, {"error": str(error)})
-            except OSError as error:
-                return data_script(name, {"error": f"{error.filename}: {error.strerror}"})
-
         try:
-            return Response(await run_in_threadpool(content), media_type=SCRIPT)
+            content = await run_in_threadpool(self._site.script, request.path_params["name"])
+            return Response(content, media_type=SCRIPT)
         except UnknownPageError:
             return _missing()
 
@@ -139,7 +129,7 @@ class _Pages:
         except UnknownPageError:
             return _missing()
         except PlaitError as error:
-            return PlainTextResponse(f"{error}\n", 500)
+            return PlainTextResponse(f"{printable(str(error))}\n", 500)
         headers = {
             "content-disposition": f'attachment; filename="{name}"',
             "content-security-policy": ATTACHMENT_POLICY,

@@ -16,16 +16,18 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from plait.analysis.judge import judged_in
 from plait.analysis.labels.study_labels import labels_in
 from plait.dataset.study_file import StudyFile, read_study_file
+from plait.dataset.trial import making_sense
 from plait.errors import PlaitError, RequestError, printable
 from plait.version import __version__
 from plait.view import study_data
-from plait.view.encode import rounded
+from plait.view.encode import data_script, rounded
 from plait.view.reduced import ReducedTrials
 from plait.view.running import is_running, running_trials
 from plait.view.study_data import advice_view
@@ -36,7 +38,7 @@ MOST_FOLDERS = 20_000
 """Bounds of the search: levels below a folder that the user names, and folders in all."""
 
 
-class UnknownPageError(Exception):
+class UnknownPageError(PlaitError):
     """There is no such study, case or trial."""
 
 
@@ -95,6 +97,19 @@ class StudySite:
         for study in self._open.values():
             study.trials.close()
 
+    def script(self, name: str) -> bytes:
+        """Return a data file by its name; that of damaged data has only the error (UnknownPageError)."""
+        study = self._open.get(name.partition("/")[0])
+        try:
+            with making_sense(study.folder) if study is not None else nullcontext():
+                return data_script(name, self.data(name))
+        except UnknownPageError:
+            raise
+        except PlaitError as error:
+            return data_script(name, {"error": str(error)})
+        except OSError as error:
+            return data_script(name, {"error": f"{error.filename}: {error.strerror}"})
+
     def data(self, name: str) -> dict[str, Any]:
         """Return the content of a data file by its name (UnknownPageError, PlaitError)."""
         key, *parts = name.split("/")
@@ -120,9 +135,10 @@ class StudySite:
     def _listed(self, study: OpenStudy) -> dict[str, Any]:
         view: dict[str, Any] = {"id": study.id, "folder": study.name}
         try:
-            study_file = study.study_file()
-            result = study_data.result_view(study.folder, study_data.SUMMARY_BYTES)
-            apart = study_data.apart(study.folder, study_file)
+            with making_sense(study.folder):
+                study_file = study.study_file()
+                result = study_data.result_view(study.folder, study_data.SUMMARY_BYTES)
+                apart = study_data.apart(study.folder, study_file)
         except (PlaitError, OSError) as error:
             return {**view, "error": str(error)}
         return {

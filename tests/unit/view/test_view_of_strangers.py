@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -17,8 +18,12 @@ from fake_plans import FakeFlow, FakePath, fake_plan
 from fake_tables import fake_tables
 from pages.browser import MISSING
 from pages.view_visitor import Visitor, served
+from plait.errors import MachineError, PlaitError
+from plait.view import export
+from plait.view.downloads import download
 from plait.view.export import export_site
 from plait.view.running import running_trials
+from plait.view.site import StudySite
 from result_folders import FakeCase, two_paths, write_arrow, write_large_study, write_study
 
 if TYPE_CHECKING:
@@ -211,6 +216,81 @@ def test_a_study_that_runs_fills_in_as_trials_end_and_shows_the_goodput_so_far(
     finally:
         if lock >= 0:
             os.close(lock)
+
+
+@pytest.mark.parametrize("number", ["Infinity", "NaN", "1e999", "-1", "null", '"x"', "1.5", "[]", "9" * 5000])
+def test_a_running_trial_without_a_number_is_not_shown(number: str, tmp_path: Path) -> None:
+    job = tmp_path / "pair" / ".work-0" / "00002"
+    write_arrow(job / "guest" / "data", fake_tables(two_paths()[1].plan(1000)))
+    for written, shown in ((number, 0), ("7", 1)):
+        (job / "trial.json").write_text(f'{{"case": "a", "number": {written}}}')
+        lock = os.open(job.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            assert len(running_trials(tmp_path / "pair", ["a"])) == shown
+        finally:
+            os.close(lock)
+
+
+@pytest.mark.parametrize("value", ["Infinity", "NaN", "1e999", "-1e999", "9" * 20, '"\\ud800"'])
+@pytest.mark.parametrize(
+    ("file", "field"),
+    [
+        ("study.json", '"title"'),
+        ("study.json", '"transport"'),
+        ("trials/transport=tcp/000/provenance.json", '"plait_version"'),
+        ("trials/transport=tcp/000/provenance.json", '"seed"'),
+        ("trials/transport=tcp/000/plan.json", '"seed"'),
+    ],
+)
+def test_a_strange_number_in_a_file_is_the_error_of_a_page_and_never_one_of_the_server(
+    file: str, field: str, value: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "pair"
+    write_study(folder, two_paths(), repeat=1)
+    before = (folder / file).read_text()
+    changed, count = re.subn(rf"{field}: ?[^,\n}}]*", lambda _: f"{field}: {value}", before)
+    assert count
+    (folder / file).write_text(changed)
+    site = StudySite([tmp_path], live=False)
+    (study,) = (study.id for study in site.refresh())
+    for page in ("studies", *(f"{study}/{name}" for name in ("study", "result", "0", "0/0", "1/0"))):
+        assert site.script(page).endswith(b");\n")
+    for name in ("cases.csv", "trials.csv", "cases.parquet", "0/0/flows.csv"):
+        with contextlib.suppress(PlaitError):
+            assert download(site, [study, *name.split("/")])[2]
+
+
+@pytest.mark.parametrize(
+    "failure", [MachineError("drawing: no memory"), KeyboardInterrupt(), OSError(28, "full")]
+)
+def test_an_export_that_fails_changes_nothing(
+    failure: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_study(tmp_path / "results" / "a", two_paths(), repeat=1)
+    export_site([tmp_path / "results"], tmp_path / "old", lambda _: None)
+
+    def content() -> dict[str, bytes]:
+        files = (tmp_path / "old").rglob("*")
+        return {str(path): path.read_bytes() for path in files if path.is_file()}
+
+    before = content()
+    (tmp_path / "results" / "a").rename(tmp_path / "results" / "b")
+
+    def fail(*_: object) -> None:
+        raise failure
+
+    with monkeypatch.context() as patch:
+        patch.setattr(export, "_trial_files", fail)
+        for target in ("old", "new"):
+            with pytest.raises((MachineError, KeyboardInterrupt)):
+                export_site([tmp_path / "results"], tmp_path / target, lambda _: None)
+    assert not (tmp_path / "new").exists()
+    assert content() == before
+    export_site([tmp_path / "results"], tmp_path / "old", lambda _: None)
+    assert (
+        len(list((tmp_path / "old" / "data").iterdir())) == 2
+    )  # studies.js, and nothing of the earlier export
 
 
 @pytest.mark.parametrize("damage", ["link", "compressed", "too long", "another case"])

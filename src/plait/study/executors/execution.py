@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import threading
 import time
@@ -13,7 +12,7 @@ from typing import Any
 from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
 from plait.dataset.provenance import Provenance
-from plait.dataset.trial import RUNNING_TRIAL
+from plait.dataset.trial import RUNNING_TRIAL, TrialName
 from plait.engine.engine import Engine, Fact, Interrupted, Job
 from plait.engine.interactive import PromptedGuest
 from plait.engine.workspace import Workspace
@@ -46,8 +45,8 @@ def execute(
     pause. Raises Interrupted, OSError.
     """
     folder, result = work.job(), work.job()
-    running = {"case": task.key.case, "number": task.key.index}
-    Folder(folder).write(RUNNING_TRIAL, json.dumps(running).encode())
+    running = TrialName(case=task.key.case, number=task.key.index)
+    Folder(folder).write(RUNNING_TRIAL, running.model_dump_json().encode())
     plan = task.plan
     files = {name: inputs[sha256] for name, sha256 in task.inputs}
     host: dict[str, Fact] = host_facts() if engine.clock == "real" else dict(machine_facts())

@@ -77,18 +77,21 @@ class Trials:
             yield task
 
     def accept(self, result: TrialResult) -> None:
-        """Put a result into the store and into the result folder. Raise OSError."""
+        """Put a result into the store and into the result folder: if one has no room, into the other. Raise OSError."""
         task = self._waiting.pop(result.key)
         folder = self._received(task, result)
         error = result.error
         if isinstance(folder, DataError):
             error, folder = str(folder), self._failed(task, str(folder))
-        if error is None and self._kept(task):
-            self._store.keep(task.identity, folder, self._stage.job())
-        self._publish(folder, result.key)
-        if error is None and self._kept(task):
-            self._index.add(task.key.case, task.key.index, task.identity)
-        self._ended(TrialOutcome(result.key, error, False, result.wall_s))
+        kept = error is None and self._kept(task)
+        try:
+            if kept:
+                self._store.keep(task.identity, folder, self._stage.job())
+        finally:
+            self._publish(folder, result.key)
+            if kept:
+                self._index.add(task.key.case, task.key.index, task.identity)
+            self._ended(TrialOutcome(result.key, error, False, result.wall_s))
 
     def run_paused(self, case: CasePlan, key: TrialKey, pauses: Pauses) -> None:
         """Run one trial in this thread, which owns the terminal, with its pauses. Raise Interrupted or OSError."""

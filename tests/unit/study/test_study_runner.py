@@ -31,6 +31,7 @@ from plait.study.executors.local import LocalExecutor
 from plait.study.runner import run_study
 from plait.study.store import Store
 from plait.study.study import PlannedStudy, StudyOutcome
+from plait.study.trials import Trials
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -298,6 +299,38 @@ def test_a_full_disk_is_reported_once_with_its_remedy(tmp_path: Path) -> None:
 
     with pytest.raises(MachineError, match=r"No space left on device; free some space and run again"):
         run(tmp_path, FakeEngine(fault))
+
+
+def test_a_full_cache_loses_no_finished_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result folder may be on another disk, which has room."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "the cache")
+
+    monkeypatch.setattr(Store, "keep", full)
+    ended: list[TrialOutcome] = []
+    with pytest.raises(MachineError, match=r"the cache: No space left on device; free some space"):
+        run(tmp_path, FakeEngine(), observer=ended.append)
+    assert len(trials(tmp_path)) == len(ended) == 1
+    monkeypatch.undo()
+    engine = FakeEngine()
+    assert run(tmp_path, engine).reused == 1
+    assert engine.calls == 5
+
+
+def test_a_lost_result_folder_leaves_the_finished_trial_to_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: object) -> None:
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory", "out")
+
+    monkeypatch.setattr(Trials, "_publish", gone)
+    with pytest.raises(MachineError, match="No such file or directory"):
+        run(tmp_path, FakeEngine())
+    monkeypatch.undo()
+    engine = FakeEngine()
+    assert run(tmp_path, engine, out="again").reused == 1
+    assert engine.calls == 5
 
 
 def test_a_wall_clock_that_jumps_changes_no_trial_and_no_duration(

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from plait.bpf import programs
-from plait.cache import locked
 from plait.cli import undo
 from plait.engine.remote import lasting
 from plait.errors import MachineError
+from plait.janitor import locked_for_all
 
 ROOT = Path(__file__).parents[2]
 ALGORITHMS = ("lia", "olia", "balia", "wvegas", "cap")
@@ -56,7 +56,6 @@ _HOLDER = """
 import sys
 from pathlib import Path
 from plait.bpf import programs
-from plait.cache import locked
 programs.PROGRAMS = Path(sys.argv[1])
 with programs.loaded_for_a_trial(["wvegas"]):
     print(*programs.available(), flush=True)
@@ -80,7 +79,7 @@ def test_a_killed_trial_leaves_no_program(
         assert holder.stdout is not None
         loaded = holder.stdout.readline().split()
         holder.kill()
-    os.close(locked("host-bpf"))  # the process that takes the program away holds the lock until then
+    os.close(locked_for_all("host-bpf"))  # the process that takes the program away holds the lock until then
     assert "wvegas" in loaded
     assert "wvegas" not in AVAILABLE.read_text().split()
 

@@ -16,6 +16,7 @@ import os
 import platform
 import re
 import shutil
+import stat
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -30,6 +31,10 @@ NAMES = (*ALGORITHMS, *SCHEDULERS)
 PINNED = Path("/sys/fs/bpf/plait")
 """`load` pins the map with the windows of the subflows here, on request."""
 SUMS = "bpf.sha256"
+_WINDOWS = "plait_slots"
+"""The name of an algorithm's map of windows."""
+_LOCK = "host-bpf"
+_MOUNTS = Path("/proc/self/mountinfo")
 _BTF = Path("/sys/kernel/btf/vmlinux")
 _PROC = Path("/proc/sys/net")
 _AVAILABLE = ("ipv4/tcp_available_congestion_control", "mptcp/available_schedulers")
@@ -161,9 +166,10 @@ def loaded() -> tuple[str, ...]:
     return tuple(name for name in NAMES if mark(name) in listed and name in offered)
 
 
-def load(name: str, *, pin: bool = False) -> bool:
+def load(name: str, *, pin: bool = False, take: Callable[[str], int] = locked_for_all) -> bool:
     """Load an algorithm; return whether it was absent. `pin`: show its map of windows below `PINNED`.
 
+    It waits for the end of a trial that has loaded programs, by the lock that `take` takes.
     Raises RequestError: plait has no such algorithm; MachineError: this machine or its kernel refuses it.
     """
     if name in SCHEDULERS and not takes_schedulers():
@@ -176,36 +182,45 @@ def load(name: str, *, pin: bool = False) -> bool:
     tool = require_loading()
     if pin and name in SCHEDULERS:
         raise RequestError(f"--pin shows the windows of a congestion control, and {name} is a scheduler")
-    if pin and not PINNED.parent.is_mount():
-        raise MachineError(
-            f"pinning: {PINNED.parent} is not mounted; mount it (`mount -t bpf bpf {PINNED.parent}`)"
-        )
-    is_new = name not in loaded()
-    if is_new:
-        if name in available():
-            raise MachineError(f"this machine's kernel has a {title(name)} {name} of its own; use that one")
-        _register(tool, name)
-    if pin and not (PINNED / name).exists():
-        _pin(tool, name)
+    with _alone(take):
+        if pin:
+            _make_place(tool, name)
+        is_new = name not in loaded()
+        if is_new:
+            _register(tool, name)
+        if pin:
+            _pin(tool, name)
     return is_new
 
 
-def unload(name: str) -> None:
-    """Take an algorithm away. Connections that use it keep it until they close.
+def unload(name: str, take: Callable[[str], int] = locked_for_all) -> None:
+    """Take an algorithm away, and its pin. Connections that use it keep it until they close. It waits as `load` does.
 
     Raises RequestError: plait has not loaded it; MachineError: new connections would still need it.
     """
     require_known(name)
     tool = require_loading()
-    if name not in loaded():
-        raise RequestError(f"plait has loaded no {name}; `plait bpf list` shows what it has loaded")
-    require_spare((name,))
-    (PINNED / name).unlink(missing_ok=True)
+    with _alone(take):
+        if name not in loaded():
+            raise RequestError(f"plait has loaded no {name}; `plait bpf list` shows what it has loaded")
+        require_spare((name,))
+        try:
+            _run(tool, "struct_ops", "unregister", "name", mark(name))
+        except MachineError:  # bpftool also tries the ones of that name that open connections keep
+            if name in available():
+                raise
+        with contextlib.suppress(MachineError):  # what is not plait's stays
+            _remove_pin(tool, name)
+
+
+@contextlib.contextmanager
+def _alone(take: Callable[[str], int]) -> Iterator[None]:
+    """Let no other plait load programs or take them away during the block."""
+    lock = take(_LOCK)
     try:
-        _run(tool, "struct_ops", "unregister", "name", mark(name))
-    except MachineError:  # bpftool also tries the ones of that name that open connections keep
-        if name in available():
-            raise
+        yield
+    finally:
+        os.close(lock)
 
 
 def require_spare(names: Iterable[str]) -> None:
@@ -222,28 +237,33 @@ def require_spare(names: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def loaded_for_a_trial(names: Iterable[str], take: Callable[[str], int] = locked_for_all) -> Iterator[None]:
-    """Load those algorithms that this machine's kernel lacks, and take these away at the end (MachineError).
+    """Load those of plait's algorithms that this machine's kernel lacks, and take these away at the end (MachineError).
 
     A process of its own takes them away when plait's end of a pipe closes, so `kill -9` leaves none. It also holds the
-    lock that lets one trial at a time load programs; `take` takes it.
+    lock that lets one trial at a time use programs; `take` takes it. A trial that needs to load none holds it too: what
+    the kernel has may be another trial's, and nobody may take it away meanwhile.
     """
-    if not set(names) - set(available()):
+    wanted = set(names) & set(NAMES)
+    if not wanted:
         yield
         return
     tool = require_loading()
     missing: list[str] = []
 
     def arguments() -> list[str]:
-        missing.extend(sorted(set(names) - set(available())))
+        missing.extend(sorted(wanted - set(available())))
         return [str(tool), *map(mark, missing)]
 
-    with undone_by(_UNLOADING, "host-bpf", arguments, take):
+    with undone_by(_UNLOADING, _LOCK, arguments, take):
         for name in missing:
-            load(name)
+            object_of(name)
+            _register(tool, name)
         yield
 
 
 def _register(tool: Path, name: str) -> None:
+    if name in available():
+        raise MachineError(f"this machine's kernel has a {title(name)} {name} of its own; use that one")
     try:
         _run(tool, "struct_ops", "register", str(PROGRAMS / f"{name}.bpf.o"))
     except MachineError as error:
@@ -252,15 +272,68 @@ def _register(tool: Path, name: str) -> None:
         raise MachineError(f"loading {name}: {refused}") from error
 
 
+def _make_place(tool: Path, name: str) -> None:
+    """Make the folder of pins, without a pin of the algorithm. It may be that of a map that the kernel has no more."""
+    kinds = [
+        system.split(" ")[0]
+        for mount, _, system in (line.partition(" - ") for line in _MOUNTS.read_text().splitlines())
+        if mount.split(" ")[4] == str(PINNED.parent)
+    ]
+    if kinds[-1:] != ["bpf"]:  # elsewhere bpftool would mount file systems of its own
+        raise MachineError(
+            f"pinning: no bpf file system is mounted at {PINNED.parent}; mount it "
+            f"(`mount -t bpf -o mode=700 bpf {PINNED.parent}`)"
+        )
+    try:
+        with contextlib.suppress(FileExistsError):
+            PINNED.mkdir(mode=0o700)
+    except OSError as error:
+        raise MachineError(
+            f"pinning: making {PINNED}: {error.strerror}; load {name} without --pin"
+        ) from error
+    _remove_pin(tool, name)
+
+
+def _remove_pin(tool: Path, name: str) -> None:
+    """Remove the pin of an algorithm's windows if there is one.
+
+    Every user may write to the file system of pins if its mount has the kernel's default mode, so neither the folder
+    nor the pin is plait's only because of its name. Raises MachineError if one is something else.
+    """
+    place = PINNED / name
+    for path, is_kind in ((PINNED, stat.S_ISDIR), (place, stat.S_ISREG)):
+        try:
+            seen = path.lstat()
+        except FileNotFoundError:
+            return
+        mine = seen.st_uid == os.geteuid() and seen.st_dev == PINNED.parent.stat().st_dev
+        if not mine or not is_kind(seen.st_mode):
+            raise _foreign(path)
+    try:
+        shown = json.loads(_run(tool, "-j", "map", "show", "pinned", str(place)))
+    except MachineError as error:  # a program
+        raise _foreign(place) from error
+    if shown.get("name") != _WINDOWS:
+        raise _foreign(place)
+    try:
+        place.unlink()
+    except OSError as error:
+        raise MachineError(f"removing the pin {place}: {error.strerror}") from error
+
+
+def _foreign(path: Path) -> MachineError:
+    command = shell_command("rm", "-r", str(path))
+    return MachineError(f"pinning: {path} is not plait's; look at it, and remove it (`{command}`)")
+
+
 def _pin(tool: Path, name: str) -> None:
     programs = json.loads(_run(tool, "-j", "prog", "show", "name", f"{name}_on_ack"))
     latest = max(programs if isinstance(programs, list) else [programs], key=lambda program: program["id"])
-    PINNED.mkdir(exist_ok=True)
     for number in latest.get("map_ids", ()):
-        if json.loads(_run(tool, "-j", "map", "show", "id", str(number))).get("name") == "plait_slots":
+        if json.loads(_run(tool, "-j", "map", "show", "id", str(number))).get("name") == _WINDOWS:
             _run(tool, "map", "pin", "id", str(number), str(PINNED / name))
             return
-    raise MachineError(f"pinning the windows of {name}: the loaded program has no map plait_slots")
+    raise MachineError(f"pinning the windows of {name}: the loaded program has no map {_WINDOWS}")
 
 
 def _value(path: str) -> str:

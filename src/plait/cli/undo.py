@@ -48,11 +48,12 @@ def command(
 def _unload(*, preview: bool) -> list[str]:
     """Take away the algorithms that `plait bpf` loaded, and return their names (MachineError)."""
     from plait.bpf import programs
+    from plait.cli.laboratory.bpf import take_aloud
 
     if not set(programs.NAMES) & set(programs.available()):
         return []
     names = list(programs.loaded())
     programs.require_spare(names)
     for name in () if preview else names:
-        programs.unload(name)
+        programs.unload(name, take_aloud)
     return names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
 import shutil
@@ -23,6 +24,138 @@ from plait.scenario.vary.cases import expand
 from plait.study.preflight.kernel import refuse_what_is_missing
 
 REPOSITORY = Path(__file__).parents[3]
+
+
+def no_lock(_: str) -> int:
+    return os.open(os.devnull, os.O_RDONLY)
+
+
+class FakeKernel:
+    """What bpftool shows and changes: algorithms, and maps, whose pins are files with the map's number."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.maps: dict[int, str] = {}
+        self.loaded: list[str] = []
+        self.bpffs = folder / "bpf"
+        self.bpffs.mkdir()
+        self.mounts = folder / "mountinfo"
+        self.mounts.write_text(f"36 25 0:32 / {self.bpffs} rw,relatime - bpf bpf rw\n")
+        monkeypatch.setattr(programs, "PINNED", self.bpffs / "plait")
+        monkeypatch.setattr(programs, "_MOUNTS", self.mounts)
+        monkeypatch.setattr(programs, "require_loading", lambda: Path("bpftool"))
+        monkeypatch.setattr(programs, "object_of", lambda name: name.encode())
+        monkeypatch.setattr(programs, "require_spare", lambda _: None)
+        monkeypatch.setattr(programs, "available", lambda: ("reno", *self.loaded))
+        monkeypatch.setattr(programs, "_run", self.run)
+
+    def run(self, _: Path, *arguments: str) -> str:
+        match [word for word in arguments if word != "-j"]:
+            case ["struct_ops", "list"]:
+                return json.dumps([{"name": programs.mark(name)} for name in self.loaded])
+            case ["struct_ops", "register", path]:
+                self.loaded.append(Path(path).name.removesuffix(".bpf.o"))
+                self.maps[max(self.maps, default=0) + 1] = "plait_slots"
+            case ["struct_ops", "unregister", "name", mark]:
+                self.loaded.remove(mark.removeprefix("plait_"))
+            case ["prog", "show", "name", _]:
+                return json.dumps({"id": 1, "map_ids": [max(self.maps)]})
+            case ["map", "show", "id", number]:
+                return json.dumps({"name": self.maps[int(number)]})
+            case ["map", "show", "pinned", path]:
+                return json.dumps({"name": self.maps[int(Path(path).read_text())]})
+            case ["map", "pin", "id", number, path]:
+                with Path(path).open("x") as pin:
+                    pin.write(number)
+            case other:
+                raise AssertionError(other)
+        return ""
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeKernel:
+    """Return a kernel that takes every program."""
+    return FakeKernel(tmp_path, monkeypatch)
+
+
+def test_a_pin_shows_the_map_of_the_program_that_is_loaded_now(fake: FakeKernel) -> None:
+    programs.load("olia", pin=True, take=no_lock)
+    fake.loaded.clear()  # somebody unregistered it by hand
+    assert programs.load("olia", pin=True, take=no_lock)
+    assert (programs.PINNED / "olia").read_text() == "2"
+    programs.unload("olia", no_lock)
+    assert list(programs.PINNED.iterdir()) == []
+
+
+def test_a_link_in_the_place_of_the_folder_of_pins_loses_no_file_of_its_target(
+    fake: FakeKernel, tmp_path: Path
+) -> None:
+    fake.maps[7] = "plait_slots"
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target" / "olia").write_text("7")
+    programs.PINNED.symlink_to(tmp_path / "target")
+    with pytest.raises(MachineError, match=r"bpf/plait is not plait's.*remove it"):
+        programs.load("olia", pin=True, take=no_lock)
+    assert fake.loaded == []
+    programs.load("olia", take=no_lock)
+    programs.unload("olia", no_lock)
+    assert (tmp_path / "target" / "olia").exists()
+
+
+@pytest.mark.parametrize("kind", ["map", "folder", "link"])
+def test_what_somebody_else_has_in_the_place_of_a_pin_is_refused_and_stays(
+    fake: FakeKernel, kind: str
+) -> None:
+    programs.PINNED.mkdir()
+    place = programs.PINNED / "olia"
+    if kind == "map":
+        fake.maps[1] = "mine"
+        place.write_text("1")
+    elif kind == "folder":
+        place.mkdir()
+    else:
+        place.symlink_to("/nowhere")
+    with pytest.raises(MachineError, match=r"plait/olia is not plait's"):
+        programs.load("olia", pin=True, take=no_lock)
+    programs.load("olia", take=no_lock)
+    programs.unload("olia", no_lock)
+    assert fake.loaded == []
+    assert os.path.lexists(place)
+
+
+@pytest.mark.parametrize(
+    "mounted", ["", "36 25 0:32 / PLACE rw - bpf bpf rw\n40 36 0:40 / PLACE rw - tmpfs none rw\n"]
+)
+def test_a_pin_needs_a_bpf_file_system_before_anything_is_loaded(fake: FakeKernel, mounted: str) -> None:
+    fake.mounts.write_text(mounted.replace("PLACE", str(fake.bpffs)))
+    with pytest.raises(MachineError, match=r"no bpf file system is mounted at .*mode=700"):
+        programs.load("olia", pin=True, take=no_lock)
+    assert (fake.loaded, programs.PINNED.exists()) == ([], False)
+
+
+def test_a_folder_of_pins_that_cannot_be_made_is_named(
+    fake: FakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "PINNED", fake.bpffs / ("n" * 300))
+    with pytest.raises(MachineError, match=r"making .*: File name too long; load olia without --pin"):
+        programs.load("olia", pin=True, take=no_lock)
+    assert fake.loaded == []
+
+
+@pytest.mark.usefixtures("fake")
+def test_a_command_changes_no_program_while_a_trial_uses_it() -> None:
+    def busy(name: str) -> int:
+        raise MachineError(f"{name} is held")
+
+    programs.load("olia", take=no_lock)
+    for change in (
+        lambda: programs.load("olia", take=busy),
+        lambda: programs.unload("olia", busy),
+        # The kernel has the program already, perhaps from a trial that takes it away.
+        lambda: programs.loaded_for_a_trial(["olia"], busy).__enter__(),
+    ):
+        with pytest.raises(MachineError, match="host-bpf is held"):
+            change()
+    assert programs.loaded() == ("olia",)
 
 
 @pytest.fixture
@@ -157,7 +290,7 @@ def test_the_default_of_the_machine_stays_loaded(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(programs, "require_loading", lambda: Path("bpftool"))
     monkeypatch.setattr(programs, "loaded", lambda: ("olia",))
     with pytest.raises(MachineError, match="default congestion control"):
-        programs.unload("olia")
+        programs.unload("olia", no_lock)
 
 
 def test_undo_takes_nothing_away_while_one_of_them_is_the_default(
@@ -169,7 +302,7 @@ def test_undo_takes_nothing_away_while_one_of_them_is_the_default(
     taken: list[str] = []
     monkeypatch.setattr(programs, "_PROC", tmp_path)
     monkeypatch.setattr(programs, "loaded", lambda: ("lia", "olia"))
-    monkeypatch.setattr(programs, "unload", taken.append)
+    monkeypatch.setattr(programs, "unload", lambda name, _: taken.append(name))
     monkeypatch.setattr(lasting, "undo", lambda host, **_: lasting.Applied(host.name, ()))
     with pytest.raises(MachineError, match="olia is this machine's default"):
         undo.command("localhost")
@@ -182,7 +315,7 @@ def test_a_preview_of_undo_takes_nothing_away_and_does_not_say_so(
     monkeypatch.setattr(programs, "available", lambda: ("lia", "reno"))
     monkeypatch.setattr(programs, "loaded", lambda: ("lia",))
     monkeypatch.setattr(programs, "require_spare", lambda _: None)
-    monkeypatch.setattr(programs, "unload", lambda name: pytest.fail(f"the preview took {name} away"))
+    monkeypatch.setattr(programs, "unload", lambda name, _: pytest.fail(f"the preview took {name} away"))
     monkeypatch.setattr(lasting, "undo", lambda host, **_: lasting.Applied(host.name, ()))
     undo.command("localhost", printed=True)
     assert capsys.readouterr().out == "localhost: BPF program lia: loaded -> not loaded\n"

@@ -21,6 +21,14 @@ NameArgument = Annotated[
 ]
 
 
+def take_aloud(name: str) -> int:
+    """Return the descriptor of the lock `name`; name the process for whose end plait waits (MachineError)."""
+    from plait.cli.shared.ending import notify
+    from plait.janitor import locked_for_all
+
+    return locked_for_all(name, lambda holder: notify(f"waiting for {holder} that uses programs for a trial"))
+
+
 @app.command("load")
 def load(
     name: NameArgument,
@@ -37,7 +45,7 @@ def load(
     """
     from plait.bpf import programs
 
-    is_new = programs.load(name, pin=pin)
+    is_new = programs.load(name, pin=pin, take=take_aloud)
     typer.echo(f"{name} {'is loaded' if is_new else 'was loaded already'}")
     if pin:
         typer.echo(f"See the windows of its subflows: bpftool map dump pinned {programs.PINNED / name}")
@@ -63,5 +71,5 @@ def unload(name: NameArgument) -> None:
     """
     from plait.bpf import programs
 
-    programs.unload(name)
+    programs.unload(name, take_aloud)
     typer.echo(f"{name} is not loaded any more")

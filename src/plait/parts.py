@@ -125,7 +125,7 @@ def optional(value: object) -> object:
 
 def names_of(kind: type[Part]) -> BeforeValidator:
     """Return a validator that accepts a list of names, or a mapping from names to options of this kind."""
-    return BeforeValidator(_named, json_schema_input_type=list[str] | dict[str, kind | None])  # type: ignore[valid-type]
+    return BeforeValidator(_named, json_schema_input_type=list[str] | dict[str, kind | None])  # type: ignore[valid-type]  # made of a variable
 
 
 def _named(value: object) -> object:

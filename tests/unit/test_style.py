@@ -124,6 +124,17 @@ def trees_are_forgotten() -> Generator[None]:
     tree_of.cache_clear()
 
 
+def test_each_error_of_types_is_suppressed_with_a_reason() -> None:
+    without = [
+        f"{relative(path)}:{number}"
+        for path in CODE
+        if relative(path).startswith("src/")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if re.search(r"# type: ignore\[[a-z, -]+\](?! *# \w)", line)
+    ]
+    assert not without
+
+
 def test_files_are_short() -> None:
     lengths = {relative(path): len(path.read_text(encoding="utf-8").splitlines()) for path in CODE}
     long = {name: length for name, length in lengths.items() if length > LONGEST_FILE}

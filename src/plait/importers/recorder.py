@@ -62,14 +62,14 @@ class _Anything(types.ModuleType):
 
 def _topo_class() -> type:
     try:
-        from mininet.topo import Topo  # type: ignore[import-not-found]
+        from mininet.topo import Topo  # type: ignore[import-not-found]  # few machines have it
     except ImportError:
         for name in ("", ".topo", ".net", ".node", ".nodelib", ".link", ".log", ".cli", ".util", ".topolib"):
             module = _Anything(f"mininet{name}")
             sys.modules[module.__name__] = module
-        sys.modules["mininet.topo"].Topo = _Topo  # type: ignore[attr-defined]
+        sys.modules["mininet.topo"].Topo = _Topo  # type: ignore[attr-defined]  # the module made above
         return _Topo
-    return Topo  # type: ignore[no-any-return]
+    return Topo  # type: ignore[no-any-return]  # as above
 
 
 def _candidates(path: str, base: type) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from plait.report.representatives import median_row
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from plait.analysis.series import Points
     from plait.plan.model.plan import Plan
 
 MPTCP = fake_plan(paths=(FakePath(), FakePath(20_000_000, 15_000_000, loss_ratio=0.01)))
@@ -100,7 +101,7 @@ def test_names_in_drawings_are_escaped_and_shortened() -> None:
 
 def test_charts_hold_the_points_of_the_series() -> None:
     frame = frame_of([SERIES])
-    assert (frame.seconds, frame.goodput_unit) == (10, "Mbit/s")
+    assert (frame.seconds, frame.units["goodput"]) == (10, (1e6, "Mbit/s"))
     for kind in KINDS:
         spec = chart(SERIES, kind, frame)
         assert spec is not None
@@ -112,6 +113,27 @@ def test_charts_hold_the_points_of_the_series() -> None:
     t, first, second = spec["data"]["values"].splitlines()[50].split(",")
     assert dict(SERIES.subflows[0].rtt_us)[float(t)] / 1e3 == pytest.approx(float(first), rel=1e-4)
     assert float(second) > 60
+
+
+@pytest.mark.parametrize(
+    ("kind", "factor", "unit"),
+    [("rtt", 1, "ms"), ("rtt", 50, "s"), ("queue", 1, "kB"), ("queue", 100, "MB"), ("queue", 1e-4, "B")],
+)
+def test_the_unit_of_an_axis_over_time_is_that_of_its_values(kind: str, factor: float, unit: str) -> None:
+    def scaled(points: Points) -> Points:
+        return tuple((t, value * factor) for t, value in points)
+
+    series = replace(
+        SERIES,
+        subflows=tuple(replace(line, rtt_us=scaled(line.rtt_us)) for line in SERIES.subflows),
+        queues=tuple(replace(queue, queue_bytes=scaled(queue.queue_bytes)) for queue in SERIES.queues),
+    )
+    frame = frame_of([series])
+    spec = chart(series, kind, frame)
+    assert spec is not None
+    assert spec["title"].endswith(f", {unit}")
+    drawn = [float(v) for row in spec["data"]["values"].splitlines()[1:] for v in row.split(",")[1:] if v]
+    assert frame.tops[kind] / 1.1 < max(v for v in drawn if not math.isnan(v)) <= frame.tops[kind]
 
 
 def test_the_rtt_of_a_dead_path_is_no_line() -> None:

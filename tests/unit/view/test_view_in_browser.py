@@ -329,3 +329,10 @@ def test_an_address_that_leads_nowhere_says_so(visitor: Visitor) -> None:
     for place in ("nowhere", f"s/{'0' * 12}", f"s/{'0' * 12}/c/0/t/0"):
         visitor.go(place)
         assert "This page cannot be shown" in visitor.text()
+
+
+def test_a_rate_that_was_not_measured_is_a_gap_and_no_zero(visitor: Visitor) -> None:
+    rate = "[[0, 1, 2], [1e6, null, 2e6]]"
+    for chart in (f"linkRate({{name: 'l', limit: null, rate: {rate}}})", f"growing([{rate}])"):
+        drawn = f"return plait.charts.{chart}.place.spec.datasets.rows.map((row) => row.v)"
+        assert visitor.run(drawn) == [1, None, 2], chart

@@ -55,7 +55,7 @@ def queue(
     risen = float(np.median(waits[half:]) - np.median(waits[:half]))
 
     def estimate(kind: str, value: MeasuredValue, reason: str) -> QueueEstimate:
-        return QueueEstimate(kind, value, wait, sparse_wait, reason)  # type: ignore[arg-type]
+        return QueueEstimate(kind, value, wait, sparse_wait, reason)  # type: ignore[arg-type]  # one of its kinds
 
     nothing = MeasuredValue(None, None, None)
     spare_us = 4 * base.deviation_us / np.sqrt(max(1, others.size))

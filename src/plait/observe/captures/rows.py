@@ -192,7 +192,7 @@ def connection_names(connections: Iterable[SeenConnection]) -> Iterator[str]:
 
 def _shifted(row: Row, zero_us: int) -> Row:
     times = ("start_us", "connected_us", "first_byte_us", "end_us")
-    return {**row, **{name: row[name] - zero_us for name in times if isinstance(row[name], int)}}  # type: ignore[operator]
+    return {**row, **{name: at - zero_us for name in times if isinstance(at := row[name], int)}}
 
 
 def _flow_rows(
@@ -353,7 +353,7 @@ def _clocks(pairs: Iterable[tuple[SeenConnection, SeenConnection]]) -> tuple[int
             far = ends.get((subflow.here[1], subflow.there[1]))
             if far is None or None in (subflow.syn_us, subflow.synack_us, far.syn_us, far.synack_us):
                 continue
-            syn, answer = far.syn_us - subflow.syn_us, subflow.synack_us - far.synack_us  # type: ignore[operator]
+            syn, answer = far.syn_us - subflow.syn_us, subflow.synack_us - far.synack_us  # type: ignore[operator]  # no None
             if not subflow.opened_here:
                 syn, answer = -answer, -syn
             forth.append(syn)

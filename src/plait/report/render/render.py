@@ -182,8 +182,8 @@ def _pdf(svg: str) -> bytes:
 def _bundle() -> bytes:
     import vl_convert
 
-    # Without a snippet it sets vega, vegaLite and vegaEmbed on window; its stub does not know.
-    return vl_convert.javascript_bundle(None).encode()  # type: ignore[arg-type]
+    # Without a snippet it sets vega, vegaLite and vegaEmbed on window.
+    return vl_convert.javascript_bundle(None).encode()  # type: ignore[arg-type]  # its stub requires one
 
 
 def _key(content: str) -> str:

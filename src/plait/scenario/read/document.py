@@ -94,8 +94,7 @@ def written(record: dict[str, Any], *, short_lists: bool = False) -> str:
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = None if short_lists else False
     yaml.width = 100 if short_lists else 80
-    # ruamel declares this option without its type
-    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # declared as None
     yaml.dump(record, text)
     return text.getvalue()
 

@@ -7,7 +7,7 @@ plait.charts = (() => {
 
   const KINDS = {
     goodput: { title: "Goodput", of: (s) => (s.others ? [...s.subflows, s.others] : s.subflows), unit: "rate", steps: [[1e9, "Gbit/s"], [1e6, "Mbit/s"], [1e3, "kbit/s"], [1, "bit/s"]] },
-    rtt: { title: "Round-trip time", of: (s) => s.subflows, steps: [[1e3, "ms"]] },
+    rtt: { title: "Round-trip time", of: (s) => s.subflows, steps: [[1e6, "s"], [1e3, "ms"]] },
     cwnd: { title: "Congestion window", of: (s) => s.subflows, steps: [[1, "segments"]] },
     queue: { title: "Queue", of: (s) => s.queues, steps: [[1e6, "MB"], [1e3, "kB"], [1, "B"]] },
   };
@@ -66,6 +66,9 @@ plait.charts = (() => {
 
   // The divisor and unit for values up to `top`.
   const unitFor = (steps, top) => steps.find(([least]) => top >= least) ?? steps[steps.length - 1];
+
+  // A value in another unit; what was not measured is no zero.
+  const inUnit = (value, divisor) => (value === null ? null : value / divisor);
 
   function redraw() {
     for (const place of [...drawn]) {
@@ -146,8 +149,8 @@ plait.charts = (() => {
     const rows = [];
     lines.forEach((line, number) => {
       const [times, values] = line[kind];
-      times.forEach((t, i) => rows.push({ t, v: values[i] === null ? null : values[i] / divisor, s: number }));
-      if (kind === "goodput") rows.push({ t: trial.series.seconds, v: values[values.length - 1] / divisor, s: number });
+      times.forEach((t, i) => rows.push({ t, v: inUnit(values[i], divisor), s: number }));
+      if (kind === "goodput") rows.push({ t: trial.series.seconds, v: inUnit(values[values.length - 1], divisor), s: number });
     });
     const names = lines.map((line) => line.label);
     const x = seconds({ domain: [0, shared.seconds], nice: false }, { labelFlush: true });
@@ -189,7 +192,7 @@ plait.charts = (() => {
     const [times, values] = link.rate;
     const top = Math.max(1, link.limit ?? 0, ...values);
     const [divisor, unit] = unitFor(KINDS.goodput.steps, top);
-    const datasets = { rows: times.map((t, i) => ({ t, v: (values[i] ?? 0) / divisor })) };
+    const datasets = { rows: times.map((t, i) => ({ t, v: inUnit(values[i], divisor) })) };
     const y = upwards((top / divisor) * 1.05);
     const layer = [{ mark: { type: "area", interpolate: "step-after", color: "@path0" },
       encoding: { x: seconds({}), y, tooltip: [{ field: "t", title: "time, s" }, { field: "v", title: unit, format: ".4~g" }] } }];
@@ -204,7 +207,7 @@ plait.charts = (() => {
   function growing(lines) {
     const top = Math.max(1, ...lines.flatMap(([, values]) => values));
     const [divisor, unit] = unitFor(KINDS.goodput.steps, top);
-    const rows = lines.flatMap(([times, values], s) => times.map((t, i) => ({ t, v: values[i] / divisor, s })));
+    const rows = lines.flatMap(([times, values], s) => times.map((t, i) => ({ t, v: inUnit(values[i], divisor), s })));
     return { title: `Goodput so far, ${unit}`, place: placed({
       datasets: { rows },
       mark: { type: "line" },

@@ -51,13 +51,10 @@ def _panels(request: FigureRequest, content: Content) -> list[Spec]:
 
 def _table(request: FigureRequest, content: Content) -> TableRows:
     """Return the points of every line."""
-    _, column, unit = KINDS[request.metric]
-    rows: TableRows = [["case", "trial", "t_s", "series", column]]
+    rows: TableRows = [["case", "trial", "t_s", "series", KINDS[request.metric][1]]]
     for trial in few_trials(content.shown, SIDE_BY_SIDE):
         for line in lines(trial.by_name or trial.series, request.metric):
-            rows += [
-                [trial.case, trial.index, number(t), line.label, number(v * unit)] for t, v in line.points
-            ]
+            rows += [[trial.case, trial.index, number(t), line.label, number(v)] for t, v in line.points]
     return rows
 
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from plait.analysis.metrics.catalogue import unit_of
 from plait.analysis.series import Points, TrialSeries
 from plait.analysis.wording import significant
 from plait.report.figures.kind import Spec
@@ -27,12 +28,12 @@ _SYMBOLS: dict[bool, Spec] = {
     False: {"symbolType": "stroke"},
 }
 KINDS = {
-    "goodput": ("Goodput, {}", "goodput_bps", 1.0),
-    "rtt": ("Round-trip time, ms", "rtt_us", 1e3),
-    "cwnd": ("Congestion window, segments", "cwnd_segments", 1.0),
-    "queue": ("Queue, kB", "queue_bytes", 1e3),
+    "goodput": ("Goodput, {}", "goodput_bps"),
+    "rtt": ("Round-trip time, {}", "rtt_us"),
+    "cwnd": ("Congestion window, segments", "cwnd_segments"),
+    "queue": ("Queue, {}", "queue_bytes"),
 }
-"""By kind of chart: its title, the column of its data, and its unit in that of the column."""
+"""By kind of chart: its title, and the column of its data."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,8 @@ class Frame:
     """Common scales of several charts, which make them comparable: the length of the time axis, and units and tops."""
 
     seconds: float
-    goodput_divisor: float
-    goodput_unit: str
+    units: dict[str, tuple[float, str]]
+    """By kind, the unit shown: in that of the column, and its name."""
     tops: dict[str, float]
     """By kind, the largest value on the axis, in the unit shown."""
 
@@ -72,40 +73,30 @@ class Frame:
 def frame_of(trials: Sequence[TrialSeries]) -> Frame:
     """Return the frame that holds the charts of all these trials."""
     peak = max([*map(_stack_peak, trials), *(series.ideal_bps or 0.0 for series in trials)], default=0.0)
-    divisor, unit = next(
-        ((f, u) for f, u in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")) if peak >= f), (1.0, "bit/s")
-    )
-    tops = {"goodput": peak / divisor}
+    tops = {"goodput": peak}
     for kind in ("rtt", "cwnd", "queue"):
-        tops[kind] = max(
-            (
-                value
-                for series in trials
-                for line in lines(series, kind)
-                for _, value in line.points
-                if not math.isnan(value)
-            ),
-            default=0.0,
-        )
+        values = (value for series in trials for line in lines(series, kind) for _, value in line.points)
+        tops[kind] = max((value for value in values if not math.isnan(value)), default=0.0)
+    units = {kind: unit_of(column).scale(tops[kind]) for kind, (_, column) in KINDS.items()}
     seconds = max((series.duration_s for series in trials), default=0.0)
-    ideals = [series.ideal_bps / divisor for series in trials if series.ideal_bps is not None]
+    ideals = [series.ideal_bps for series in trials if series.ideal_bps is not None]
     if len(ideals) == len(trials) and ideals:
         # Data that waited for a lost segment arrive in bursts far above the links' rate: they leave the chart.
         tops["goodput"] = min(tops["goodput"], CLIP * max(ideals))
     # Above the stack there is room for the label of what the links allow.
-    room = {kind: top * (1.2 if kind == "goodput" else 1.05) or 1.0 for kind, top in tops.items()}
-    return Frame(seconds, divisor, unit, room)
+    room = {
+        kind: top / units[kind][0] * (1.2 if kind == "goodput" else 1.05) or 1.0 for kind, top in tops.items()
+    }
+    return Frame(seconds, units, room)
 
 
 def lines(series: TrialSeries, kind: str, divisor: float = 1.0) -> list[Line]:
-    """Return the lines of one kind of chart, in the unit in which it is shown; goodput in `divisor` bit/s."""
+    """Return the lines of one kind of chart, in the unit of its column times `divisor`."""
     if kind == "queue":
-        return _queue_lines(series)
-    _, column, unit = KINDS[kind]
-    scale = 1 / (divisor if kind == "goodput" else unit)
+        return _queue_lines(series, divisor)
     drawn = []
     for subflow in series.subflows:
-        scaled = tuple((t, value * scale) for t, value in getattr(subflow, column))
+        scaled = tuple((t, value / divisor) for t, value in getattr(subflow, KINDS[kind][1]))
         drawn.append(Line(subflow.label, path_token(subflow.colour), scaled, subflow.path))
     return drawn
 
@@ -119,7 +110,8 @@ def chart(
     """
     if key is not None and key.by_path and kind == "goodput":
         series = replace(series, subflows=series.by_path)
-    drawn = [line for line in lines(series, kind, frame.goodput_divisor) if line.points]
+    divisor, unit = frame.units[kind]
+    drawn = [line for line in lines(series, kind, divisor) if line.points]
     if not drawn:
         return None
     if key is not None:
@@ -131,10 +123,10 @@ def chart(
     if series.marks:
         layers.append(_marks_layer(series.marks, named=kind == "goodput"))
     if kind == "goodput" and series.ideal_bps is not None:
-        layers.append(_ideal_layer(series.ideal_bps / frame.goodput_divisor, frame))
+        layers.append(_ideal_layer(series.ideal_bps / divisor, frame))
     independent = {"color": "independent", "strokeDash": "independent"}
     return {
-        "title": KINDS[kind][0].format(frame.goodput_unit),
+        "title": KINDS[kind][0].format(unit),
         "width": 420,
         "height": HEIGHT,
         "data": _data(drawn, series.duration_s if kind == "goodput" else None),
@@ -150,12 +142,12 @@ def chart(
     }
 
 
-def _queue_lines(series: TrialSeries) -> list[Line]:
+def _queue_lines(series: TrialSeries, divisor: float) -> list[Line]:
     """Return a line per queue, in the colour of its path; queues of the same path differ in their dashes."""
     drawn: list[Line] = []
     for number, queue in enumerate(series.queues):
         colour = path_token(queue.colour if queue.colour is not None else number)
-        points = tuple((t, value / 1e3) for t, value in queue.queue_bytes)
+        points = tuple((t, value / divisor) for t, value in queue.queue_bytes)
         drawn.append(Line(queue.label, colour, points))
     return drawn
 

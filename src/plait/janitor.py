@@ -31,8 +31,10 @@ def undone_by(
     lock_name: str,
     arguments: Callable[[], Sequence[str]],
     take: Callable[[str], int] = locked_for_all,
-) -> Iterator[None]:
+) -> Iterator[int]:
     """Run a shell script with `arguments` after the block, or when plait dies meanwhile (`kill -9` included).
+
+    The yielded descriptor puts off the script until also those processes have ended that inherit it.
 
     The lock `lock_name` is held until the script has ended; `arguments` is called below it, before the block. `take`
     takes it.
@@ -46,7 +48,8 @@ def undone_by(
             pass_fds=(lock,),
             start_new_session=True,  # Ctrl-C must reach plait only
         )
-        yield
+        assert janitor.stdin is not None
+        yield janitor.stdin.fileno()
     finally:
         os.close(lock)
         if janitor is not None:

@@ -254,18 +254,18 @@ def loaded_for_a_trial(names: Iterable[str], take: Callable[[str], int] = locked
         missing.extend(sorted(wanted - set(available())))
         return [str(tool), *map(mark, missing)]
 
-    with undone_by(_UNLOADING, _LOCK, arguments, take):
+    with undone_by(_UNLOADING, _LOCK, arguments, take) as alive:
         for name in missing:
             object_of(name)
-            _register(tool, name)
+            _register(tool, name, alive)
         yield
 
 
-def _register(tool: Path, name: str) -> None:
+def _register(tool: Path, name: str, *inherited: int) -> None:
     if name in available():
         raise MachineError(f"this machine's kernel has a {title(name)} {name} of its own; use that one")
     try:
-        _run(tool, "struct_ops", "register", str(PROGRAMS / f"{name}.bpf.o"))
+        _run(tool, "struct_ops", "register", str(PROGRAMS / f"{name}.bpf.o"), inherited=inherited)
     except MachineError as error:
         if (refused := refused_by_verifier()) is None:
             raise
@@ -346,10 +346,12 @@ def _value(path: str) -> str:
         raise MachineError(f"reading {_PROC / path}: {error.strerror}") from error
 
 
-def _run(tool: Path, *arguments: str) -> str:
+def _run(tool: Path, *arguments: str, inherited: tuple[int, ...] = ()) -> str:
     command = [str(tool), *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_LIMIT_S, check=False, pass_fds=inherited
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MachineError(f"running {' '.join(command)}: {error}") from error
     if done.returncode != 0:

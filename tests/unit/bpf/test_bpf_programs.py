@@ -8,12 +8,14 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from plait.bpf import programs
+from plait.cache import locked
 from plait.cli import undo
 from plait.cli.laboratory import doctor
 from plait.engine.inventory import Inventory
@@ -48,7 +50,7 @@ class FakeKernel:
         monkeypatch.setattr(programs, "available", lambda: ("reno", *self.loaded))
         monkeypatch.setattr(programs, "_run", self.run)
 
-    def run(self, _: Path, *arguments: str) -> str:
+    def run(self, _: Path, *arguments: str, inherited: tuple[int, ...] = ()) -> str:  # noqa: ARG002 - as bpftool has it
         match [word for word in arguments if word != "-j"]:
             case ["struct_ops", "list"]:
                 return json.dumps([{"name": programs.mark(name)} for name in self.loaded])
@@ -343,3 +345,40 @@ def test_the_unit_of_the_page_is_valid_and_never_claims_that_a_program_is_loaded
         ["systemd-analyze", "verify", "--man=no", file], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+LOADER = """#!/bin/sh
+cd "${0%/*}"
+if [ "$2" = register ]; then
+    echo >started
+    read -r _ <goon
+fi
+echo "$2" >>log
+"""
+HOLDER = """
+import sys
+from pathlib import Path
+from plait.bpf import programs
+from plait.cache import locked
+programs.require_loading = lambda: Path(sys.argv[1])
+programs.object_of = lambda name: b""
+programs.available = lambda: ("reno",)
+with programs.loaded_for_a_trial(["olia"], locked):
+    pass
+"""
+
+
+def test_a_program_that_a_killed_plait_was_loading_is_taken_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path))
+    (tmp_path / "bpftool").write_text(LOADER)
+    (tmp_path / "bpftool").chmod(0o755)
+    for name in ("started", "goon"):
+        os.mkfifo(tmp_path / name)
+    with subprocess.Popen([sys.executable, "-c", HOLDER, tmp_path / "bpftool"]) as holder:
+        (tmp_path / "started").read_text()
+        holder.kill()
+    (tmp_path / "goon").write_text("\n")
+    os.close(locked("host-bpf"))  # the process that takes the program away holds the lock until then
+    assert (tmp_path / "log").read_text() == "register\nunregister\n"

@@ -154,6 +154,7 @@ def _describe(error: UnfitError | DataError) -> str:
 
 def cannot_write(target: Path, error: OSError) -> str:
     """Return why plait cannot write results, and the remedy."""
-    advice = remedy(error, "check the folder's permissions")
+    gone = isinstance(error, FileNotFoundError)
+    advice = remedy(error, "leave the folder in its place" if gone else "check the folder's permissions")
     path = error.filename or target
     return f"writing results to {path}: {error.strerror}; {advice} and run again; plait keeps finished trials"

@@ -325,7 +325,9 @@ def test_a_lost_result_folder_leaves_the_finished_trial_to_the_store(
         raise FileNotFoundError(errno.ENOENT, "No such file or directory", "out")
 
     monkeypatch.setattr(Trials, "_publish", gone)
-    with pytest.raises(MachineError, match="No such file or directory"):
+    with pytest.raises(
+        MachineError, match="No such file or directory; leave the folder in its place and run again"
+    ):
         run(tmp_path, FakeEngine())
     monkeypatch.undo()
     engine = FakeEngine()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 import ssl
 import sys
 import tempfile
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,7 +26,6 @@ from plait.study.executors.cluster.executor import ClusterExecutor
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
-    from pathlib import Path
 
 WORKERS = 2
 WAIT_S = 300
@@ -70,6 +71,17 @@ def test_a_cluster_of_this_machine_listens_for_scheduler_nannies_and_workers_alo
         "a port more, perhaps of web pages, which ask nobody for a certificate"
     )
     assert cluster._connection.dashboard is None
+
+
+def test_ctrl_c_reaches_plait_and_none_of_its_workers(cluster: ClusterExecutor) -> None:
+    """A terminal sends it to all of them; plait ends its workers itself."""
+    workers = psutil.Process().children(recursive=True)
+    assert len(workers) >= WORKERS
+    assert cluster.workers == WORKERS
+    for worker in workers:
+        lines = Path(f"/proc/{worker.pid}/status").read_text(encoding="utf-8").splitlines()
+        masks = [int(line.split()[1], 16) for line in lines if line.startswith(("SigBlk:", "SigIgn:"))]
+        assert any(mask >> signal.SIGINT - 1 & 1 for mask in masks), worker.cmdline()
 
 
 def answer_of(stream: socket.socket) -> bytes:

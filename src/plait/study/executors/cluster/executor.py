@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import queue
+import signal
 import threading
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from concurrent.futures import Future
+from multiprocessing import resource_tracker
 from typing import Any, Self, TypeVar
 
 from plait.cautions import Caution
@@ -135,6 +137,9 @@ class _LoopThread:
         self._thread.start()
 
     def _run(self) -> None:
+        # Workers inherit the mask: Ctrl-C must reach plait only. To start Python's tracker would unblock the signal.
+        resource_tracker.ensure_running()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         asyncio.set_event_loop(self._loop)
         # Dask leaves coroutines of its own behind that failed; those of plait report their errors to the study.
         self._loop.set_exception_handler(lambda *_: None)

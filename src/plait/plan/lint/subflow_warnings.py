@@ -70,13 +70,15 @@ def _shared(plan: Plan, flow: Flow) -> Iterator[LintFinding]:
         return
     figures = {"together_bps": ideal, "sum_bps": total, "paths": len(paths)}
     field = ("network", "links", _link(shared[0]))
-    every = range(len(paths))
-    twice = next(((b, a) for a in every for b in range(a) if set(limited[a]) == set(limited[b])), None)
-    if twice is not None:
-        names = " and ".join(paths[i].name for i in twice)
-        limits = ", ".join(limited[twice[0]])
-        message = f"its paths {names} cross the same limited links ({limits}): they act as one path"
-        remedy = "give each subflow links of its own, or remove one subflow"
+    for names in limited:
+        alike = [path.name for path, others in zip(paths, limited, strict=True) if set(others) == set(names)]
+        if len(alike) == 1:
+            continue
+        message = (
+            f"its paths {', '.join(alike[:-1])} and {alike[-1]} cross the same limited links ({', '.join(names)}): "
+            "they act as one path"
+        )
+        remedy = "give each subflow links of its own, or keep only one of them"
         yield LintFinding(Code.SAME_PATH, flow.name, message, remedy, field, figures)
         return
     every_path = "both" if len(paths) == 2 else f"all {len(paths)}"

@@ -297,6 +297,11 @@ def test_a_caution_names_its_place_its_figures_and_its_cases() -> None:
     assert buffer.figures == {"usable_bytes": 4096, "needed_bytes": 156_072}
 
 
+def test_all_paths_that_act_as_one_are_named() -> None:
+    (caution,) = cautions((FUNNEL % ("", "")).replace("    s1-h2:", "    h1-s1#3: {}\n    s1-h2:"))
+    assert "h1-s1-h2, h1-s1-h2#2 and h1-s1-h2#3 cross the same limited links (s1->h2)" in str(caution)
+
+
 def test_cautions_start_at_the_documented_thresholds() -> None:
     def codes(*overrides: str) -> list[str]:
         return [caution.code for caution in cautions(TWO, *overrides)]

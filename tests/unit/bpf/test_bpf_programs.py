@@ -255,6 +255,16 @@ def test_a_scenario_with_a_scheduler_that_the_kernel_lacks_names_the_kernels_tha
         refuse_what_is_missing(cases, lambda _: kernel)
 
 
+def test_a_scenario_with_a_congestion_control_that_the_kernel_lacks_names_the_engine_that_loads_it() -> None:
+    text = "title: T\nnetwork: {hosts: [a, b], links: {a-b: {}}}\ntcp: {congestion_control: cap}\n"
+    cases = expand(parse(text + "traffic: [{bulk: {from: a, to: b, duration: 1s}}]\n", "t.yaml"))
+    kernel = Inventory(congestion_controls=("reno",), schedulers=("default",), sysctls={}, shared_sysctls={})
+    with pytest.raises(
+        ScenarioError, match=r"no congestion control 'cap'.*--engine machine --kernel debian:6\.12"
+    ):
+        refuse_what_is_missing(cases, lambda _: kernel)
+
+
 def test_the_kernel_keeps_the_whole_mark_of_each_algorithm() -> None:
     marks = {programs.mark(name) for name in programs.NAMES}
     assert len(marks) == len(programs.NAMES)

@@ -31,7 +31,8 @@ _ALGORITHM_SYSCTLS = {
 _MAX_LISTED = 24
 _BY_BPF = dict.fromkeys(
     ALGORITHMS,
-    "; a stock kernel from Linux 6.12 on gets it as a BPF program, which needs bpftool (`plait doctor`)",
+    "; a stock kernel from Linux 6.12 on gets it as a BPF program (--engine machine --kernel debian:6.12), which needs "
+    "bpftool (`plait doctor`)",
 ) | dict.fromkeys(
     SCHEDULERS,
     "; plait's own kernel has it (--engine virtual), and one with the struct_ops mptcp_sched_ops, which no release of "

@@ -135,7 +135,13 @@ def sentences(summary: Summary) -> list[str]:
         for effect in summary.effects
         if len(effect.factors) == 1 or effect.verdict == "depends"
     ]
-    lines = [*groups, *tested, *summary.untested, *(comparison.sentence for comparison in ordered)]
+    lines = [
+        *groups,
+        *tested,
+        *_undecided(summary),
+        *summary.untested,
+        *(comparison.sentence for comparison in ordered),
+    ]
     lines += _caveat(summary) if tested else []
     lines += _other_metrics(summary, metric) + _partly_measured(summary)
     failed = sum(case.failed for case in summary.cases)
@@ -145,6 +151,16 @@ def sentences(summary: Summary) -> list[str]:
     excluded = sum(len(case.excluded) for case in summary.cases)
     if excluded:
         lines.append(f"The machine disturbed {excluded} of {total} trials; they are not part of any figure.")
+    return lines
+
+
+def _undecided(summary: Summary) -> list[str]:
+    """Return that no comparison is decided, for each metric of which a test of a factor says that it depends on it."""
+    lines = []
+    for metric in dict.fromkeys(effect.metric for effect in summary.effects if effect.verdict == "depends"):
+        if {c.verdict for c in summary.comparisons if c.metric == metric} == {"unclear"}:
+            noun = compared_metric(metric).noun
+            lines.append(f"These tests take all levels together; no comparison of two cases decides {noun}.")
     return lines
 
 

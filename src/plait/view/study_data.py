@@ -53,7 +53,7 @@ SUMMARY_BYTES = 4 << 20
 """Headlines are made of summaries up to this size when studies are listed."""
 FIGURES = ContentCache("views", most=200)
 """Figures of all cases and headlines under the hash of summary.json: to parse it takes seconds for 10 000 cases."""
-FORM = 1
+FORM = 2
 """Grows when `cases_view`, or the headline, has another form."""
 FIGURE_FILE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,99})\.(svg|png|pdf|csv|parquet)")
 """Names of files that pages offer."""

@@ -13,7 +13,7 @@ from plait.analysis.compare.summary import summarise
 from plait.analysis.judge import judged_in, margins_in, unmeasured
 from plait.analysis.metrics.catalogue import compared_metric
 from plait.errors import ScenarioError
-from plait.report.headline import headline
+from plait.report.headline import headline, sentences
 from plait.report.table import value_columns
 from plait.report.terminal.comparison import compare_folders
 from plait.scenario.read.parse import parse
@@ -129,3 +129,14 @@ def test_compare_judges_by_what_the_second_scenario_judges_by(tmp_path: Path) ->
     (tmp_path / "after" / "study.json").write_text(json.dumps(about))
     comparison, _ = compare_folders(tmp_path / "before", tmp_path / "after", metrics=(), tolerance=0.0)
     assert {row.metric for row in comparison.cases} == {"retransmits"}
+
+
+@pytest.mark.parametrize(("verdict", "expected"), [("unclear", True), ("more", False)])
+def test_an_effect_beside_undecided_comparisons_says_that_none_is_decided(
+    verdict: str, *, expected: bool
+) -> None:
+    summary = judged()
+    effects = tuple(effect.model_copy(update={"verdict": "depends"}) for effect in summary.effects)
+    compared = tuple(row.model_copy(update={"verdict": verdict}) for row in summary.comparisons)
+    shown = sentences(summary.model_copy(update={"effects": effects, "comparisons": compared}))
+    assert any("no comparison of two cases decides" in line for line in shown) is expected

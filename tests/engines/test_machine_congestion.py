@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from plait.bpf import programs
-from plait.engine.engine import Job
+from plait.engine.engine import Engine, Job
 from plait.engine.factory import make_engine
 from plait.engine.machine.needed_files import bpf_archive, offered_algorithms
 from plait.engine.request import EngineRequest
@@ -28,6 +28,18 @@ network:
     client-server#2: {rate: 10mbit, delay: 2ms}
 traffic:
 """
+SILENT = """\
+title: A backup beside a path that falls silent
+network:
+  hosts: [client, server]
+  links: {client-server: {rate: 10mbit, delay: 10ms}, client-server#2: {rate: 5mbit, delay: 20ms}}
+mptcp:
+  scheduler: %s
+  endpoints:
+    client: [{link: client-server, flags: [subflow]}, {link: client-server#2, flags: [subflow, backup]}]
+traffic: [{bulk: {from: client, to: server, duration: 8s}}]
+events: [{at: 3s, cut: client-server}]
+"""
 FLOW = "  - transfer: {from: client, to: server, bytes: 100kB, congestion_control: %s}\n"
 
 
@@ -40,6 +52,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have an object for each algorithm, and a loader."""
     monkeypatch.setattr(programs, "find_loader", lambda: Path("/bin/true"))
     monkeypatch.setattr(programs, "object_of", lambda name: f"object {name}".encode())
+    monkeypatch.setattr(programs, "loaded_by", lambda _: programs.NAMES)
 
 
 @pytest.mark.usefixtures("built")
@@ -85,16 +98,34 @@ def test_a_stock_kernel_without_the_struct_ops_is_offered_no_scheduler() -> None
     assert not set(programs.SCHEDULERS) & set(inventory.schedulers)
 
 
-@pytest.mark.guest
-@pytest.mark.parametrize("scheduler", programs.SCHEDULERS)
-def test_every_scheduler_fills_both_paths_on_a_kernel_that_takes_it(tmp_path: Path, scheduler: str) -> None:
+@pytest.fixture
+def engine_for_schedulers() -> Engine:
     kernel = os.environ.get("PLAIT_SCHED_OPS_KERNEL")
     if kernel is None:
         pytest.skip("PLAIT_SCHED_OPS_KERNEL names no image of a kernel with the struct_ops mptcp_sched_ops")
-    engine = make_engine("machine", EngineRequest(kernel=kernel))
-    assert scheduler in engine.inventory().schedulers
+    return make_engine("machine", EngineRequest(kernel=kernel))
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("scheduler", programs.SCHEDULERS)
+def test_every_scheduler_fills_both_paths_on_a_kernel_that_takes_it(
+    engine_for_schedulers: Engine, tmp_path: Path, scheduler: str
+) -> None:
+    assert scheduler in engine_for_schedulers.inventory().schedulers
     text = FLOWS + "  - bulk: {from: client, to: server, duration: 3s}\nmptcp: {scheduler: %s}\n"
     case = expand(parse(text % scheduler, "t.yaml"))[0]
-    engine.execute(Job(resolve(case.scenario, 1), {}, tmp_path))
+    engine_for_schedulers.execute(Job(resolve(case.scenario, 1), {}, tmp_path))
     flows = pl.read_ipc_stream(tmp_path / "data/flows.arrow")
     assert flows["received_bytes"].item() > 1.5 * 3 * 10e6 / 8
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("scheduler", programs.SCHEDULERS)
+def test_every_scheduler_turns_to_a_backup_when_a_path_falls_silent(
+    engine_for_schedulers: Engine, tmp_path: Path, scheduler: str
+) -> None:
+    """Some kernels leave it to the scheduler to notice. The backup has 5 of 8 s; a timeout takes less than one."""
+    case = expand(parse(SILENT % scheduler, "t.yaml"))[0]
+    engine_for_schedulers.execute(Job(resolve(case.scenario, 1), {}, tmp_path))
+    flows = pl.read_ipc_stream(tmp_path / "data/flows.arrow")
+    assert flows["received_bytes"].item() > 0.9 * (3 * 10e6 + 4 * 5e6) / 8

@@ -8,6 +8,7 @@
 
 #define SEC(name)
 #define __ksym
+#define __weak __attribute__((weak))
 #define __uint(name, value) int (*name)[value]
 #define __type(name, value) typeof(value) *name
 #define BPF_PROG(name, ...) name(__VA_ARGS__)

@@ -70,7 +70,22 @@ static bool host_memory_free(const struct sock *sk)
 	abort();
 }
 
+/* A timeout of the connection passed without an answer on a busy subflow. */
+static void host_check(struct mptcp_subflow_context *context)
+{
+	if (context->stale_count < 255)
+		context->stale_count++;
+}
+
 #ifdef BPF_SOURCE
+void mptcp_pm_subflow_chk_stale(const struct mptcp_sock *msk, struct sock *ssk)
+{
+	(void)msk;
+	for (unsigned int i = 0; i < joined; i++)
+		if ((struct sock *)&subflows[i].tcp == ssk)
+			host_check(&subflows[i].context);
+}
+
 int bpf_iter_mptcp_subflow_new(struct bpf_iter_mptcp_subflow *it, struct sock *sk)
 {
 	it->opaque[0] = 0;
@@ -122,7 +137,9 @@ u64 mptcp_stamp(void)
 	return clock_us;
 }
 
-/* The core's rule: an idle subflow; failing that an idle backup, if none that is busy has answered lately. */
+/* The core's rule: an idle subflow; failing that an idle backup, if none that is busy has answered lately. It also
+ * counts for how many timeouts a busy one has not.
+ */
 struct sock *mptcp_subflow_get_retrans(struct mptcp_sock *msk)
 {
 	struct sock *idle[2] = { NULL, NULL };
@@ -135,9 +152,10 @@ struct sock *mptcp_subflow_get_retrans(struct mptcp_sock *msk)
 
 		if (!subflows[i].active)
 			continue;
-		if (tp->packets_out || tp->write_seq != tp->snd_nxt)
+		if (tp->packets_out || tp->write_seq != tp->snd_nxt) {
+			host_check(&subflows[i].context);
 			progress |= subflows[i].context.stale_count < 2;
-		else if (!idle[backup])
+		} else if (!idle[backup])
 			idle[backup] = (struct sock *)tp;
 	}
 	return idle[0] || progress ? idle[0] : idle[1];

@@ -49,6 +49,8 @@ extern bool bpf_sk_stream_memory_free(const struct sock *sk) __ksym;
 extern bool mptcp_subflow_active(struct mptcp_subflow_context *subflow) __ksym;
 extern void mptcp_subflow_set_scheduled(struct mptcp_subflow_context *subflow, bool scheduled) __ksym;
 extern void mptcp_set_timeout(struct sock *sk) __ksym;
+/* It may sleep. Kernels that have it leave to the scheduler what the others do before they ask one what to resend on. */
+extern void mptcp_pm_subflow_chk_stale(const struct mptcp_sock *msk, struct sock *ssk) __ksym __weak;
 
 #define mptcp_for_each_subflow(msk, subflow)									\
 	for (struct bpf_iter_mptcp_subflow _it __attribute__((cleanup(bpf_iter_mptcp_subflow_destroy))),	\
@@ -234,14 +236,18 @@ static inline u32 plait_idle(struct mptcp_sock *msk)
 	u32 least_stale = U32_MAX, idle = 0, backup = 0;
 	struct mptcp_subflow_context *subflow;
 	const struct tcp_sock *tp;
+	struct sock *ssk;
 
 	mptcp_for_each_subflow(msk, subflow) {
-		tp = mptcp_subflow_active(subflow) ? plait_tcp_sock(subflow) : NULL;
+		ssk = mptcp_subflow_active(subflow) ? bpf_mptcp_subflow_tcp_sock(subflow) : NULL;
+		tp = ssk ? bpf_skc_to_tcp_sock(ssk) : NULL;
 		if (!tp)
 			continue;
-		if (tp->packets_out || tp->write_seq != tp->snd_nxt)
+		if (tp->packets_out || tp->write_seq != tp->snd_nxt) {
+			if (mptcp_pm_subflow_chk_stale)
+				mptcp_pm_subflow_chk_stale(msk, ssk);
 			least_stale = min(least_stale, (u32)subflow->stale_count);
-		else if (!plait_is_backup(subflow))
+		} else if (!plait_is_backup(subflow))
 			idle = idle ? idle : subflow->subflow_id;
 		else
 			backup = backup ? backup : subflow->subflow_id;
@@ -258,7 +264,7 @@ static inline u32 plait_idle(struct mptcp_sock *msk)
 		choice = pick(msk);								\
 		return choice ? plait_schedule(msk, (u64)choice) : -EAGAIN;			\
 	}											\
-	SEC("struct_ops") int BPF_PROG(scheduler##_on_resend, struct mptcp_sock *msk)		\
+	SEC("struct_ops.s") int BPF_PROG(scheduler##_on_resend, struct mptcp_sock *msk)		\
 	{											\
 		u32 id = plait_idle(msk);							\
 												\

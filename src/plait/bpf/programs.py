@@ -28,6 +28,9 @@ from plait.janitor import locked_for_all, undone_by
 ALGORITHMS = ("lia", "olia", "balia", "wvegas", "cap")
 SCHEDULERS = ("minrtt", "roundrobin", "blest", "ecf")
 NAMES = (*ALGORITHMS, *SCHEDULERS)
+LOADER_OF_SCHEDULERS = (
+    "a bpftool with libbpf 1.2 or newer (`bpftool version`), as that of the kernel's own tree"
+)
 PINNED = Path("/sys/fs/bpf/plait")
 """`load` pins the map with the windows of the subflows here, on request."""
 SUMS = "bpf.sha256"
@@ -124,6 +127,12 @@ def find_loader() -> Path:
     return Path(path)
 
 
+def loaded_by(tool: Path) -> tuple[str, ...]:
+    """Return what this `bpftool` can load (MachineError): a scheduler may sleep, and libbpf has that from 1.2 on."""
+    libbpf = re.search(r"libbpf v(\d+)\.(\d+)", _run(tool, "version"))
+    return NAMES if libbpf is not None and (int(libbpf[1]), int(libbpf[2])) >= (1, 2) else ALGORITHMS
+
+
 def require_loading() -> Path:
     """Return `bpftool`. Raises MachineError with the remedy if this machine or this user cannot load BPF programs."""
     if os.geteuid() != 0:
@@ -140,9 +149,9 @@ def require_loading() -> Path:
 
 def loadable() -> tuple[str, ...]:
     """Return the algorithms that plait can load into this machine's kernel; none if something is missing."""
-    names = NAMES if takes_schedulers() else ALGORITHMS
     try:
-        require_loading()
+        tool = require_loading()
+        names = loaded_by(tool) if takes_schedulers() else ALGORITHMS
     except MachineError:
         return ()
     return names if refused_by_verifier() is None and all(map(has_object, names)) else ()
@@ -180,6 +189,11 @@ def load(name: str, *, pin: bool = False, take: Callable[[str], int] = locked_fo
         )
     object_of(name)
     tool = require_loading()
+    if name in SCHEDULERS and name not in loaded_by(tool):
+        raise MachineError(
+            f"loading {name}: {tool} is too old for schedulers; they need {LOADER_OF_SCHEDULERS} "
+            "(`make -C tools/bpf/bpftool`)"
+        )
     if pin and name in SCHEDULERS:
         raise RequestError(f"--pin shows the windows of a congestion control, and {name} is a scheduler")
     with _alone(take):

@@ -242,6 +242,7 @@ def test_a_kernel_says_in_its_types_whether_it_takes_schedulers(
     monkeypatch.setattr(programs, "_BTF", tmp_path / "vmlinux")
     monkeypatch.setattr(programs, "require_loading", lambda: Path("bpftool"))
     monkeypatch.setattr(programs, "object_of", lambda name: name.encode())
+    monkeypatch.setattr(programs, "loaded_by", lambda _: programs.NAMES)
     for types, names in ((b"", programs.ALGORITHMS), (b"\0bpf_struct_ops_mptcp_sched_ops\0", programs.NAMES)):
         (tmp_path / "vmlinux").write_bytes(b"\0tcp_congestion_ops\0" + types)
         assert programs.loadable() == names
@@ -392,3 +393,25 @@ def test_a_program_that_a_killed_plait_was_loading_is_taken_away(
     (tmp_path / "goon").write_text("\n")
     os.close(locked("host-bpf"))  # the process that takes the program away holds the lock until then
     assert (tmp_path / "log").read_text() == "register\nunregister\n"
+
+
+@pytest.mark.parametrize(
+    ("version", "loads"),
+    [("v5.10.0", False), ("v7.1.0\\nusing libbpf v1.1", False), ("v7.5.0\\nusing libbpf v1.5", True)],
+)
+def test_an_old_loader_is_refused_for_schedulers_alone(
+    version: str, *, loads: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Debian 12 has libbpf 1.1, which says `is not struct_ops BPF program` of a scheduler, which may sleep."""
+    tool = tmp_path / "bpftool"
+    tool.write_text(f"#!/bin/sh\nprintf 'bpftool {version}\\n'\n")
+    tool.chmod(0o755)
+    monkeypatch.setattr(programs, "takes_schedulers", lambda: True)
+    monkeypatch.setattr(programs, "refused_by_verifier", lambda: None)
+    monkeypatch.setattr(programs, "has_object", lambda _: True)
+    monkeypatch.setattr(programs, "object_of", lambda _: b"")
+    monkeypatch.setattr(programs, "require_loading", lambda: tool)
+    assert programs.loadable() == (programs.NAMES if loads else programs.ALGORITHMS)
+    if not loads:
+        with pytest.raises(MachineError, match=r"loading ecf: .* is too old for schedulers; .*libbpf 1\.2"):
+            programs.load("ecf", take=no_lock)

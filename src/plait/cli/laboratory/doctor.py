@@ -125,8 +125,11 @@ def _bpf() -> str:
             programs.object_of(name)
         if (refused := programs.refused_by_verifier()) is not None:
             return f"coupled congestion controls cannot be loaded here: {refused}"
-        schedulers = "schedulers too" if programs.takes_schedulers() else "schedulers of MPTCP cannot"
+        schedulers = "schedulers of MPTCP cannot"
         tool = programs.require_loading()
+        if programs.takes_schedulers():
+            needs = f"schedulers need {programs.LOADER_OF_SCHEDULERS}"
+            schedulers = needs if programs.loaded_by(tool) == programs.ALGORITHMS else "schedulers too"
         programs.loaded()  # some distributions have a `bpftool` that only names the package with it
     except MachineError as error:
         return f"coupled congestion controls cannot be loaded here: {error}"

@@ -260,10 +260,10 @@ def offered_algorithms(kernel: StockKernel) -> tuple[str, ...]:
     Only the kernel's inventory says whether it takes the schedulers among them.
     """
     try:
-        bpf.find_loader()
+        names = bpf.loaded_by(bpf.find_loader())
     except MachineError:
         return ()
-    return bpf.NAMES if bpf.accepts(kernel.version) and all(map(bpf.has_object, bpf.NAMES)) else ()
+    return names if bpf.accepts(kernel.version) and all(map(bpf.has_object, names)) else ()
 
 
 def bpf_archive(names: Sequence[str]) -> bytes:

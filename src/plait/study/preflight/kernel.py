@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from plait.bpf.programs import ALGORITHMS, SCHEDULERS
+from plait.bpf.programs import ALGORITHMS, LOADER_OF_SCHEDULERS, SCHEDULERS
 from plait.engine.inventory import Inventory, Setting
 from plait.errors import Mistake, ScenarioError
 from plait.plan.network import sysctls
@@ -36,7 +36,7 @@ _BY_BPF = dict.fromkeys(
 ) | dict.fromkeys(
     SCHEDULERS,
     "; plait's own kernel has it (--engine virtual), and one with the struct_ops mptcp_sched_ops, which no release of "
-    "Linux has yet, gets it as a BPF program",
+    f"Linux has yet, gets it as a BPF program, by {LOADER_OF_SCHEDULERS}",
 )
 _NO_TRACE = (
     "this kernel has no trace events; build one with `plait kernel build --tree DIR --tracing --name traced`, "

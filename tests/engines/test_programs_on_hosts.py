@@ -13,8 +13,8 @@ import pytest
 
 from namespaces import in_namespaces
 from plait.bpf import programs
-from plait.cache import locked
 from plait.errors import MachineError
+from plait.janitor import locked_for_all
 from real_hosts import SSHD, PlantedLine, RealHosts
 from remote_runs import start, trial_runs, wait_until
 
@@ -90,7 +90,7 @@ def hosts(tmp_path: Path) -> Iterator[RealHosts]:
         programs.require_loading()
     except MachineError as error:
         pytest.skip(str(error))
-    lock = locked("host-bpf")
+    lock = locked_for_all("host-bpf")
     try:
         if "wvegas" in programs.available():
             pytest.skip("this machine has wVegas already, which the test would take away from its owner")
